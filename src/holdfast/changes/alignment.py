@@ -34,7 +34,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable], *, max_cells: int = MAX_
     Beyond `max_cells`, items that occur once in both sequences serve as landmarks; a gap without landmarks is one
     different run.
     """
-    # Most of two versions is the same at both ends: the table is filled for the middle only.
+    # Two versions mostly share both ends: fill the table for the middle only.
     head = common_head(a, b)
     tail = common_tail(a, b, head)
     pieces = [AlignedRun(True, 0, head, 0, head)]
@@ -107,7 +107,7 @@ def _landmarks(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) ->
     for number, (_, place) in enumerate(pairs):
         length = bisect_left(tops, place)
         before.append(ends[length - 1] if length else -1)
-        # Patience sorting: the longest rising chain in n log n.
+        # Patience sorting: finds the longest increasing chain in O(n log n).
         tops[length : length + 1] = [place]
         ends[length : length + 1] = [number]
     chain, at = [], ends[-1] if ends else -1
@@ -139,20 +139,20 @@ def _merged(pieces: list[AlignedRun]) -> Iterator[AlignedRun]:
         yield held
 
 
-# 2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share.
+# 2,000 by 2,000 words, 1.5 ms; of longer lines only the shared ends count as equal.
 _MAX_CELLS = 4_000_000
-# Lines longer than this together are not cut into words: only what their two ends share is the same.
+# Two lines longer than this together are not split into words: only their shared ends count as equal.
 _MAX_CHARS = 200_000
 MAX_COMPARED_CHARS = 500_000
 """Characters that one comparison splits into words; beyond that, only common prefixes and suffixes are matched."""
-# Lines of a rewritten block that are held against each other: 40 by 40.
+# Limit of line pairs compared in a rewritten block: 40 by 40.
 _MAX_PAIRINGS = 1_600
 _COMPARED_CHARS = 400
-# Likeness in percent above which a new line is an old one rewritten; at 45 a sentence with half its words replaced is,
-# and two sentences that share only their function words are not.
+# Similarity in percent above which a new line is an old one rewritten: at 45, a sentence with half its words replaced
+# counts, and two sentences that share only function words do not.
 _ALIKE = 45.0
 
-# Scripts without blanks between words are compared by character; all others by word, blank and mark.
+# Scripts without spaces between words are compared by character; others by word, space and punctuation mark.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|\s+|.", re.DOTALL)
 
@@ -203,7 +203,7 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Di
     removed, added = "", ""
     for number, run in enumerate(runs):
         text = "".join(a[run.a_start : run.a_end])
-        # A lone blank between two changed words would cut one change into two.
+        # A single space between two changed words would split one change into two.
         if run.same and not (text.isspace() and 0 < number < len(runs) - 1):
             parts += _pending(removed, added)
             parts.append(DiffPart(type=PartKind.SAME, text=text))
@@ -233,8 +233,8 @@ def _pending(removed: str, added: str) -> list[DiffPart]:
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return pairs of lines of a rewritten block that are versions of each other, in order, each line at most once."""
-    # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start:
-    # every line against every other would take minutes for 10,000 changed ones.
+    # The pairing with the greatest similarity wins; a block too large for that is paired line by line from its start:
+    # comparing every line with every other takes minutes for 10,000 changed lines.
     if len(old) * len(new) > _MAX_PAIRINGS:
         pairs = [(at, at) for at in range(min(len(old), len(new), _MAX_PAIRINGS))]
         return [pair for pair in pairs if _likeness(old[pair[0]], new[pair[1]]) > 0]

@@ -65,7 +65,7 @@ def sections(reading: ComparableText) -> dict[SectionKey, tuple[str, ...]]:
 def _heading_lines(reading: ComparableText) -> list[int]:
     left = Counter(reading.headings)
     starts = []
-    # From the end: a table of contents repeats every heading before the text.
+    # Search from the end: a table of contents repeats every heading before the text.
     for at in range(len(reading.lines) - 1, -1, -1):
         if left.get(reading.lines[at], 0) > 0:
             left[reading.lines[at]] -= 1
@@ -161,7 +161,7 @@ def compare(a: ComparableText, b: ComparableText) -> TextComparison:
     hunks, is_cut = _shown(a.lines, b.lines, runs)
     return TextComparison(
         sections=counts,
-        # A page that was rewritten whole has thousands of sections; they are stored with the diff.
+        # A completely rewritten page has thousands of sections, which are stored with the diff.
         touched=touched[:100],
         added_lines=added,
         removed_lines=removed,
@@ -208,7 +208,7 @@ def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
         if not run.same:
             group.append(run)
             continue
-        # Nearer than that, the lines around two differences would meet: they are one hunk.
+        # Closer differences share their context lines: they form one hunk.
         long = run.a_end - run.a_start > 2 * CONTEXT_LINES
         if group and not long:
             group.append(run)
@@ -235,7 +235,7 @@ def _lines(
             for at in range(run.a_start, run.a_end):
                 yield _whole_row(LineKind.CONTEXT, PartKind.SAME, a[at])
         else:
-            # No more than what can be shown is held against each other.
+            # Compare no more than can be shown.
             old = a[run.a_start : min(run.a_end, run.a_start + most + 1)]
             new = b[run.b_start : min(run.b_end, run.b_start + most + 1)]
             yield from _rewritten(old, new, budget)
@@ -263,7 +263,7 @@ def _fitted(line: DiffRow) -> tuple[DiffRow, bool]:
     left, parts = MAX_SHOWN_CHARS, []
     for part in line.parts:
         text = part.text
-        # Unchanged text is shortened first: readers look for the changes.
+        # Shorten unchanged text first: readers look for the changes.
         if part.type == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
             text = text[:_KEPT_CHARS] + ELLIPSIS + text[-_KEPT_CHARS:]
         if len(text) > left:

@@ -27,14 +27,13 @@ from holdfast.index.queries import mark_compared
 from holdfast.values import dataclass
 from holdfast.withdrawals.recomparing import lock_changes
 
-# Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; no other process writes meanwhile.
+# Captures per transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine, and block all other writers.
 _BATCH = 64
-# How often a source is gone through again for captures whose neighbours changed while they were compared.
+# Limit of repeated passes over a source for captures whose neighbours changed during the comparison.
 _PASSES = 3
 _FOLLOWERS = 50
-# Later captures that one transaction looks at, and as many more as follow the last capture that it takes.
-# Bounded, because such a transaction holds SQLite's only writer, and on PostgreSQL commands that hide or show a page
-# wait for it.
+# Limit of later captures read per transaction, and of those that follow the last capture it takes. Such a transaction
+# holds SQLite's only writer, and on PostgreSQL it blocks commands that hide or show a page.
 _STEPS = 128
 Pair = tuple[int, int]
 
@@ -77,13 +76,12 @@ def compute_pending(
     with database.read() as session:
         known = queries.source_ids(session) if source_id is None else [source_id]
     for source_id in known:
-        # What the sources before this one have left over stays counted: only the passes of one source replace each
-        # other.
+        # Keep the count of earlier sources: only the passes of one source replace each other.
         left_before = run.result.left
         for number in range(_PASSES):
             run.result.left = left_before
             run.source(source_id)
-            # A backfill takes everything up again with every pass: one more is enough for the rest.
+            # A backfill repeats everything in each pass: one more pass is enough for the rest.
             if run.result.left == left_before or run.is_over or (backfill and number):
                 break
     return run.result
@@ -120,7 +118,7 @@ class _Run:
                 )
                 plans, _ = _plans(session, batch)
                 wanted = _wanted(plans)
-                # Two bodies that follow each other are compared once, whatever page or year they are of.
+                # Compare two successive bodies once, whatever page or year they belong to.
                 missing = wanted - queries.diff_ids(session, wanted).keys()
             if not batch:
                 return
@@ -157,11 +155,11 @@ class _Run:
         """
         now = self._clock.now()
         with self._database.write() as session:
-            # First of all: two runs that judge neighbours at once would each write a verdict that the other has
-            # overtaken.
+            # Lock first: two runs that judge neighbours at the same time would each write a verdict that the other has
+            # outdated.
             lock_changes(session)
             queries.insert_diffs(session, fresh, now)
-            # Read again: a capture may have arrived, or been withdrawn, since the texts were compared.
+            # Read the rows again: a capture may have been added or withdrawn since the texts were compared.
             plans, unread = _plans(session, list(queries.captures(session, ids).values()), _STEPS)
             diffs = queries.diff_ids(session, _wanted(plans))
             ready = [plan for plan in plans if plan[1].documents is None or plan[1].documents in diffs]
@@ -176,7 +174,7 @@ class _Run:
             left = {
                 owner for _, verdict, owner in plans if verdict.documents is not None and verdict.documents not in diffs
             }
-            # In the same transaction as the changes: a death leaves both or neither.
+            # Use the transaction of the changes: a crash leaves both or neither.
             mark_compared(session, sorted(ids - left - unread))
         self.result.left += len(left)
         self._count(ready)
@@ -188,7 +186,7 @@ class _Run:
             self.result.types[verdict.type.value] += 1
 
 
-# A capture, the verdict on it, and the capture of the batch that made it necessary.
+# A capture, its verdict, and the capture of the batch that required it.
 _Plan = tuple[ComparedCapture, ChangeVerdict, int]
 
 
@@ -234,7 +232,7 @@ def _followers(session: Session, near: dict[int, ComparedCapture], after: int | 
         if after not in near:
             near |= queries.captures(session, [after])
         found.append(after)
-        # Whatever comes behind an answered capture is held against that one, not against what arrived before it.
+        # Captures after an answered one are compared with that one, not with an earlier one.
         if near[after].is_answered:
             break
         after = queries.neighbours(session, [after])[after][2]

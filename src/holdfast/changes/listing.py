@@ -105,7 +105,7 @@ def _item(event: ChangeEvent, site: str) -> str:
 
 
 def _element(name: str, text: str) -> str:
-    # XML 1.0 has no way at all to write these characters; one of them makes the whole feed unreadable.
+    # XML 1.0 cannot represent these characters; one of them makes the whole feed unreadable.
     return f"<{name}>{escape(_UNSAYABLE.sub('', text))}</{name}>"
 
 
@@ -117,7 +117,7 @@ _MAX_CRAWLS = 200
 
 def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[tuple[datetime, int]]:
     """Return moment and execution of the latest crawl of a source, or of each source with changes, newest first."""
-    # Only sources that have changes are looked up: for one that has none a planner may walk all changes there are.
+    # Query only sources with changes: for one without, a planner may scan all changes.
     if source_id is not None:
         crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id).limit(1)
     else:
@@ -131,7 +131,7 @@ _CRAWLS_OF_SOURCE = select(Change.to_captured_at, Change.to_execution_id).order_
 
 
 def _crawls() -> Select[*tuple[Any, ...]]:
-    # From one source to the next by seeks: GROUP BY would read the table, which has a row a capture.
+    # Seek from one source to the next: GROUP BY would scan the table, which has a row per capture.
     known = select(func.min(Change.source_id).label("id")).cte("known", recursive=True)
     following = select(func.min(Change.source_id)).where(Change.source_id > known.c.id).scalar_subquery()
     known = known.union_all(select(following).where(known.c.id.is_not(None)))
@@ -175,14 +175,14 @@ _Place = tuple[datetime, int, bool]
 
 
 def _of_latest(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
-    # Only the latest crawls are read. The list ends where an older crawl could have a newer change.
+    # Read only the latest crawls. The list ends where an older crawl could have a newer change.
     crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
     beyond = crawls[_MAX_CRAWLS][0] if len(crawls) > _MAX_CRAWLS else None
-    # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
+    # The expected share of each crawl: one with more is read further, one with less costs little.
     batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
     streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
     merged = (row for row in heapq.merge(*streams, reverse=True) if row[1] != _AHEAD)
-    # Behind that moment a crawl that was not looked into could have the next change.
+    # Beyond that time a crawl that was not read could have the next change.
     rows = list(islice(takewhile(lambda row: beyond is None or row[0] > beyond, merged), listed + 1))
     return rows[:listed], beyond is None and len(rows) <= listed
 
@@ -192,7 +192,7 @@ _AHEAD = (1 << 63) - 1
 
 def _stream(session: Session, scope: ChangeScope, crawl: tuple[datetime, int], batch: int) -> Iterator[_Place]:
     """Yield the changes of a crawl, newest first; each batch is read only when its turn comes."""
-    # A place ahead of all its changes: the merge reads the crawl only when its turn has come.
+    # Start with a time before all changes of the crawl: the merge then reads the crawl only when needed.
     at, execution_id = crawl
     yield at, _AHEAD, False
     rows = _read(session, scope, execution_id, batch)
@@ -227,7 +227,7 @@ def _read(
     return sorted(found, reverse=True)[:most]
 
 
-# A partial index of changes: the end of its name, and its condition exactly as the index spells it.
+# A partial index of changes: the suffix of its name, and its condition exactly as in the index.
 _PartialIndex = tuple[str, str]
 _TOLD: _PartialIndex = ("_told", "type <> 'unchanged' AND type <> 'noise'")
 _NOISE: _PartialIndex = ("_noise", "type = 'noise'")
@@ -249,8 +249,8 @@ _NARROWED = {
 
 @cache
 def _slice(by: str, which: _PartialIndex, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
-    # Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too,
-    # and walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
+    # Spelled out for an index hint: without statistics SQLite uses the index that includes unchanged captures and scans
+    # all of them. `+ 0` keeps the index of sources out of queries by execution.
     owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
     ending, condition = which
     index = f"ix_changes_{by}{ending}"
@@ -266,7 +266,7 @@ def _slice(by: str, which: _PartialIndex, is_sqlite: bool, given: frozenset[str]
         *(Change.to_captured_at, Change.type),
     )
     change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
-    # Not inside: of a rare kind all changes there are would be read. So it is looked for among the newest.
+    # Filter outside: for a rare type the inner query would read all changes. So only the newest are searched.
     wanted = [change.c.type == bindparam("type")] if "type" in given else []
     return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c), *wanted))
 

@@ -37,7 +37,7 @@ def read_record(
 ) -> ComparableText | None:
     """Parse the body of a capture like `read_lines`; return None if it cannot be read, too."""
     try:
-        # The session ends before the parser begins: that may take seconds.
+        # End the session before parsing, which may take seconds.
         with database.read() as session, open_stored(session, home, found) as stored:
             body = stored.content(MAX_PARSED_BYTES)
             charset = stored.head.charset if stored.head is not None else None
@@ -113,10 +113,10 @@ def compare_captures(
         earlier = _earlier(session, later, known, earlier_id)
         now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
         pair = None if before is None else comparable(before, now)
-        # The same text under two bodies: there is nothing to compare.
+        # Both bodies have the same text: there is nothing to compare.
         if pair is not None and pair[0] == pair[1]:
             pair = None
-        # A diff shows the words of both: none of them may be those of a capture that is hidden.
+        # A diff shows words of both documents: neither may belong to a hidden capture.
         for one in (earlier, later) if pair is not None else ():
             if one is not None:
                 demand_body(session, one)
@@ -160,9 +160,9 @@ def _diff(
         with database.read() as session:
             a, b = (read_text(*queries.text_and_headings(session, one)) for one in documents)
     if a is None or b is None:
-        # The records are read for the full text only; the main text is in the database and still there.
+        # Only the full text needs the records; the main text is still in the database.
         return _diff(database, home, clock, documents, sides, TextMode.MAIN)
-    # Not stored: there are as many pairs as captures squared, and a reader must not wait for the writer.
+    # Do not store the diff: the number of pairs is quadratic, and a reader must not wait for the writer.
     return Diff(id=0, **queries.diff_values(documents, compare(a, b), clock.now(), version)), mode
 
 

@@ -18,7 +18,7 @@ from holdfast.index.queries import unpack_text
 from holdfast.types import BROKEN_OFF
 from holdfast.withdrawals.visibility import visible
 
-# Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
+# Spelled like the partial index: SQLite does not match `= 1` and `= 0` with it.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 
 
@@ -31,7 +31,7 @@ _CAPTURES = select(
     Snapshot.compared,
     Snapshot.noise,
 ).outerjoin(Document, Document.id == Snapshot.document_id)
-# Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it.
+# Build statements once: SQLAlchemy takes longer to compile one than SQLite to run it.
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
 
 
@@ -50,7 +50,7 @@ def pending(
     """Return the next captures of pages that were not compared yet (all with `again`), by id."""
     query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
-        # The partial index holds only what waits: a few rows of millions.
+        # The partial index contains only captures to compare: a few of millions.
         query = query.where(_WAITING)
     if since is not None:
         query = query.where(Snapshot.captured_at >= since)
@@ -124,7 +124,7 @@ def diff_ids(session: Session, pairs: Collection[tuple[int, int]]) -> dict[tuple
         return {}
     earlier, later = sorted({pair[0] for pair in pairs}), sorted({pair[1] for pair in pairs})
     rows = session.execute(_DIFFS, {"earlier": earlier, "later": later})
-    # The two lists are filtered independently: further pairs come along.
+    # The two lists are filtered independently, so the rows include other pairs.
     return {(row[0], row[1]): row[2] for row in rows if (row[0], row[1]) in pairs}
 
 
@@ -194,6 +194,6 @@ def write_changes(
         return
     insert = insert_into(session, Change)
     changed = {name: insert.excluded[name] for name in values[0] if name != "to_snapshot_id"}
-    # One change a capture: a run that was killed, or that runs beside another, repeats itself harmlessly.
+    # One change per capture, so a killed or concurrent run repeats itself harmlessly.
     statement = insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed)
     session.connection().execute(statement, values)

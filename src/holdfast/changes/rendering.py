@@ -38,7 +38,7 @@ def pack(hunks: Sequence[DiffHunk], touched: Sequence[str]) -> bytes | None:
             for hunk in hunks
         ],
     }
-    # Half a character, which a page may hold, is no UTF-8: it is replaced below.
+    # A lone surrogate in a page is not valid UTF-8: replaced below.
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return zstandard.compress(text.encode("utf-8", "replace"), _LEVEL)
 
@@ -46,8 +46,8 @@ def pack(hunks: Sequence[DiffHunk], touched: Sequence[str]) -> bytes | None:
 def unpack(body: bytes | None) -> tuple[list[DiffHunk], tuple[str, ...]]:
     if body is None:
         return [], ()
-    # The size is bounded although the row is ours: a database may come from elsewhere. Asked first, because zstandard
-    # applies `max_output_size` only where a frame does not say how large it is.
+    # Check the size of our own rows too: a database may come from elsewhere. Check it first: zstandard applies
+    # `max_output_size` only to frames that do not state their size.
     if zstandard.frame_content_size(body) > MAX_STORED_BYTES:
         raise zstandard.ZstdError("a stored diff is larger than any that is written")
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
@@ -73,7 +73,7 @@ def diff_html(hunks: Iterable[DiffHunk]) -> str:
     """Return the diff as a unified view in HTML, empty without hunks; changed words are in `del` and `ins`."""
     rows: list[str] = []
     for hunk in hunks:
-        # Escaped here, line by line: this string is put into a page as it is.
+        # Escape here, line by line: this string is inserted into a page unchanged.
         rows.append(_row("hunk", escape(hunk_head(hunk))))
         rows += [_row(_CLASSES[line.type], _MARKS[line.type] + _html_parts(line)) for line in hunk.lines]
     return "\n".join(rows)

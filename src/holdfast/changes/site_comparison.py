@@ -24,9 +24,9 @@ from holdfast.jobs.store import FEED
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.visibility import visible, visible_source
 
-# Captures of one document that are looked at to find out whether a page moved.
+# Limit of captures of one document that are read to find out whether a page moved.
 _MAX_TWINS = 50
-# How a run ends that requested everything in its scope; a tool and an import give no reason for a good end.
+# Ending reasons of runs that requested everything in scope; a tool's or import's good ending has none.
 _ASKED_FOR_ALL = (None, DONE, Shortfall.TRUNCATED)
 
 
@@ -93,7 +93,7 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
 
 def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], SiteCapture]:
     """Return the last capture of each of these pages in each execution, keyed by execution and page."""
-    # Of a page's history only the stretch is read in which the execution's captures lie.
+    # Read only the part of a page's history with the execution's captures.
     rows: list[SiteCapture] = []
     for holding in holdings.values():
         found = session.execute(
@@ -102,7 +102,7 @@ def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> di
         rows += map(SiteCapture._make, found)
     last: dict[tuple[int, int], SiteCapture] = {}
     for held in sorted(rows, key=lambda held: (held.captured_at, held.id)):
-        # Later captures overwrite earlier ones: the last of an execution speaks for the page.
+        # Later captures overwrite earlier ones: an execution's last capture represents the page.
         last[held.execution_id, held.url_hash] = held
     return last
 
@@ -111,7 +111,7 @@ def twins(session: Session, holdings: Holdings, document_id: int) -> list[SiteCa
     """Return captures of a document in these executions, by id; only the first few if it is everywhere."""
     found: list[SiteCapture] = []
     for execution_id, holding in holdings.items():
-        # A snapshot's id begins with its file's: the index on documents is read only where this execution's lie.
+        # Snapshot ids start with the file's id: the index on documents is read only for this execution's range.
         rows = session.execute(
             select(*_COLUMNS)
             .where(
@@ -207,7 +207,7 @@ def site_slice(
     unproven = set() if cursor.is_later else _unproven(session, later, alone)
     walk = _Walk(session, (earlier, later), holdings, both, hidden=hidden, unproven=unproven)
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
-    # A full slice may be followed by more; the pages that only the earlier execution has come last.
+    # A full slice may have a successor; pages of the earlier execution alone come last.
     if len(rows) == limit:
         return entries, Cursor(cursor.is_later, rows[-1].id)
     return entries, Cursor(is_later=False) if cursor.is_later else None
@@ -228,7 +228,7 @@ def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> se
     redirected from it.
     """
     pages = {held.url_hash for held in lost}
-    # A retry goes on with the frontier of the run before it.
+    # A retry continues the frontier of the previous run.
     frontier = func.coalesce(Execution.frontier_id, Execution.id)
     how = select(Execution.state, Execution.reason, Job.kind, frontier).join(Job, Job.id == Execution.job_id)
     state, reason, kind, frontier_id = session.execute(how.where(Execution.id == later)).one()
@@ -246,7 +246,7 @@ def asked_for_all(kind: str, state: str, reason: str | None) -> bool:
 def _domains(pages: Iterable[SiteCapture]) -> set[str]:
     found: set[str] = set()
     for held in pages:
-        # Of another crawler's files: what we do not ask for, no frontier of ours has.
+        # URLs from another crawler's files: our frontiers contain none that we refuse.
         with suppress(UrlRefused):
             found.add(parse_seed(held.url).domain)
     return found
@@ -281,7 +281,7 @@ class _Walk:
         if not now.is_ok:
             if before is None or not was_there:
                 return None
-            # An outage is not a removal: what could not be captured may still be there.
+            # An outage is not a removal: the page may still exist.
             if now.has_failed:
                 return PageDifference(SiteKind.ERROR, now.url, None, before.id, now.id)
             return (
@@ -294,7 +294,7 @@ class _Walk:
             if origin is None:
                 return PageDifference(SiteKind.NEW, now.url, None, None, now.id)
             return PageDifference(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
-        # Two bodies that are both missing are not known to be the same.
+        # Two missing bodies are not known to be equal.
         same = before.body_hash is not None and before.body_hash == now.body_hash
         return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
@@ -333,7 +333,7 @@ class _Walk:
             alone = [held for held in pages if not ((other := both.get((there, held.url_hash))) and other.is_ok)]
             return sorted((held for held in alone if held.document_id == document_id), key=lambda held: held.id)
 
-        # Paired in order: of a body at many addresses it cannot be known which became which.
+        # Pair in order: for a body at many URLs the true pairs are unknown.
         return list(zip(only_in(self._a, self._b), only_in(self._b, self._a), strict=False))
 
 

@@ -35,7 +35,7 @@ def answer_of(status: int | None, truncated: str | None, noise: str | None) -> A
         return AnswerKind.NOISE
     if truncated in BROKEN_OFF and (status is None or status < 300):
         return AnswerKind.FAILED
-    # What has no status (a resource record) is there; a 304 says that the page is.
+    # A record without a status (a resource) counts as present, and so does a 304.
     if status is None or 200 <= status < 300 or status == 304:
         return AnswerKind.OK
     if 300 <= status < 400:
@@ -89,7 +89,7 @@ class ChangeVerdict(NamedTuple):
 
 def judge(now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None) -> ChangeVerdict:
     """Return the verdict, given the previous capture and the last earlier one that was answered."""
-    # A page that failed in between is compared with what it was before the failure, so that an outage is no rewrite.
+    # Compare with the last capture before a failure, so that an outage is not a rewrite.
     match now.answer:
         case AnswerKind.NOISE:
             return ChangeVerdict(ChangeType.NOISE, answered, now.noise)
@@ -98,14 +98,14 @@ def judge(now: ComparedCapture, before: ComparedCapture | None, answered: Compar
             return ChangeVerdict(ChangeType.ERROR, before, broken)
         case AnswerKind.GONE if before is not None and before.answer == AnswerKind.GONE:
             return ChangeVerdict(ChangeType.UNCHANGED, before)
-        # Never there, so nothing went: a broken link that was crawled for the first time.
+        # The page never existed, so it is not gone: a broken link crawled for the first time.
         case AnswerKind.GONE if answered is None:
             return ChangeVerdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
         case AnswerKind.GONE:
             return ChangeVerdict(ChangeType.GONE, answered)
     if answered is None:
         return ChangeVerdict(ChangeType.NEW_PAGE, None)
-    # A redirect has no text to compare; where it leads is what may change.
+    # A redirect has no text; only its target may change.
     if now.answer == AnswerKind.MOVED or answered.answer == AnswerKind.MOVED:
         same = now.answer == answered.answer and now.redirect_to == answered.redirect_to
         return ChangeVerdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)
@@ -117,7 +117,7 @@ def judge(now: ComparedCapture, before: ComparedCapture | None, answered: Compar
 def has_same_body(a: ComparedCapture, b: ComparedCapture) -> bool:
     if a.body_hash is not None and b.body_hash is not None:
         return a.body_hash == b.body_hash
-    # A revisit whose original is not here: its digest, or the server's word (304), tells.
+    # For a revisit without its original, the digest or the server's 304 decides.
     return b.status == 304 or (a.payload_digest is not None and a.payload_digest == b.payload_digest)
 
 

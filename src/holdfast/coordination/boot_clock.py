@@ -19,13 +19,13 @@ from holdfast.errors import NoSpace
 
 _LEAST = 1_000_000
 _SILENCE = GONE.seconds * 1_000_000
-# All but workers and schedulers that wait for work.
+# All except idle workers and schedulers.
 _HOLDERS = """
 SELECT run_file FROM owners o WHERE ended_at IS NULL
    AND (kind NOT IN ('worker', 'runner', 'scheduler') OR EXISTS (SELECT 1 FROM jobs WHERE lock_token IS NOT NULL)
         OR EXISTS (SELECT 1 FROM domains WHERE lease_owner = o.id AND lease_expires_at > 0))
 UNION ALL SELECT run_file FROM operations WHERE state = 'running' AND run_file IS NOT NULL"""
-# Jobs and files that are being indexed are freed with their owners. The times of schedules are wall time, and stay.
+# Recovery releases jobs and files with their owners. Scheduled times are wall time and do not move.
 _MOVES = (
     "UPDATE owners SET heartbeat_at = heartbeat_at + ? WHERE heartbeat_at > ?",
     "UPDATE domains SET lease_expires_at = lease_expires_at + ? WHERE lease_owner IS NOT NULL AND lease_expires_at > ?",
@@ -54,7 +54,7 @@ def follow_wall(raw_db: RawDatabase, machine: Clock, *, folder: Path) -> None:
         for move in _MOVES if step else ():
             tx.execute(move, (step, min(wall, wall - step) - _SILENCE))
         if not tx.execute(ANCHOR, (boot,)):
-            # Owners of an earlier boot are dead, however short the break was.
+            # Owners of an earlier boot are dead, however short the downtime.
             silent = "UPDATE owners SET heartbeat_at = min(heartbeat_at, ?) WHERE ended_at IS NULL"
             tx.execute(silent, (wall - _SILENCE,))
         tx.execute("REPLACE INTO clock_anchors (boot_id, micros) VALUES (?, ?)", (boot, wall - passed))
@@ -64,10 +64,10 @@ def _step(tx: Transaction, boot: str, wall: int, passed: int, folder: Path) -> i
     """Return how far retry times move when the clock is set; None if the clock is not set."""
     rows = tx.execute(ANCHOR, (boot,))
     if not rows:
-        # How long the machine was off is unknown: if the wall clock is behind, waits go on from the last heartbeat.
+        # How long the machine was off is unknown: if the wall clock is behind, continue from the last heartbeat.
         return min(0, wall - (tx.execute("SELECT max(heartbeat_at) FROM owners")[0][0] or 0))
     step = wall - passed - int(rows[0][0])
     if abs(step) <= _LEAST:
         return None
-    # The locks tell who lives: all processes on a SQLite file are on one machine.
+    # Locks show which processes live: all processes on a SQLite file are on one machine.
     return None if any(is_held(located(folder, Path(file))) for (file,) in tx.execute(_HOLDERS)) else step

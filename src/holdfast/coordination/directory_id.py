@@ -36,8 +36,7 @@ def _new_id(home: Path) -> str:
         os.fsync(file.fileno())
     try:
         with suppress(FileExistsError):
-            # A link fails if the name is taken: of two processes that start together, one makes the id and both use
-            # it.
+            # A link fails if the name exists: if two processes start together, one creates the id and both use it.
             os.link(fresh, home / _FILE)
     finally:
         fresh.unlink()

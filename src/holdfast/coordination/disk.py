@@ -16,7 +16,7 @@ _PROBE = ".holdfast-probe"
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
-    # `f_bavail`, what this user may take; root has a reserve beyond it.
+    # `f_bavail` is the space for this user; root has a reserve beyond it.
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
@@ -40,7 +40,7 @@ def trim(stored: Iterable[CachedFile], most_bytes: int, *, keep: Path, remove: C
     for one in found:
         if total <= most_bytes:
             return
-        # The file asked for now stays whatever it takes: it is about to be read.
+        # Never remove the requested file: it is about to be read.
         if one.path != keep and remove(one.path):
             total -= one.size
 
@@ -85,7 +85,7 @@ def _megabytes(count: int) -> str:
 
 
 _ANSWER_S = 2.0
-# Looks that a dead mount keeps from coming back, by data directory: one at a time, and nothing waits for them.
+# Checks that a dead mount blocks, by data directory: at most one each, and nothing waits for them.
 _hanging: dict[Path, threading.Thread] = {}
 
 
@@ -99,7 +99,7 @@ def low_volume(settings: Settings) -> Path | None:
     before = _hanging.get(settings.home)
     if before is not None and before.is_alive():
         return None
-    # A mount whose server is gone blocks a look for ever, and a thread cannot be stopped: it is left behind.
+    # A dead mount blocks a check forever, and a thread cannot be stopped: abandon it.
     look = threading.Thread(target=lambda: found.extend(_low(settings)), name="volumes", daemon=True)
     look.start()
     look.join(_ANSWER_S)
@@ -112,7 +112,7 @@ def _low(settings: Settings) -> list[Path]:
     stores = [settings.home / "warcs", *_mounts(settings.home / "warcs")]
     if settings.zimit.store_root is not None:
         stores.append(settings.zimit.store_root)
-    # A database of its own place stops everything when its disk is full, and cannot say so in a row.
+    # A database on its own disk stops everything when that is full, and cannot record this in a row.
     database = sqlite_path(settings.database)
     if database is not None:
         stores.append(database.parent)
@@ -121,7 +121,7 @@ def _low(settings: Settings) -> list[Path]:
 
 def _mounts(store: Path) -> list[Path]:
     try:
-        # A folder of another device is a mount.
+        # A folder on another device is a mount.
         own = store.stat().st_dev
         with os.scandir(store) as entries:
             found = [entry.path for entry in entries if entry.is_dir() and entry.stat().st_dev != own]
@@ -166,11 +166,11 @@ def storage_trouble(folder: Path) -> str | None:
         fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, b"holdfast")
-            # Some file systems take a write and refuse it only when it is synced.
+            # Some file systems accept a write and fail only when it is synced.
             os.fsync(fd)
         finally:
             os.close(fd)
-        # Another worker may look at the same folder, and have removed it.
+        # Another worker may check the same folder and have removed the file.
         probe.unlink(missing_ok=True)
     except OSError as exc:
         return f"{folder} cannot be written: {exc.strerror or exc}"

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Event
 
-# Number of PostgreSQL's advisory lock for events; migrations, the index and withdrawals have others.
+# PostgreSQL's advisory lock for events; migrations, the index and withdrawals have others.
 _EVENTS_LOCK = 0x686F6C65
 
 
@@ -78,7 +78,7 @@ def has_old_events(session: Session, *, before: datetime) -> bool:
 
 def drop_old_events(session: Session, *, before: datetime, limit: int) -> int:
     """Delete the oldest events before `before`, never the newest; return how many."""
-    # The newest stays: SQLite would give its number to the next event, and readers go by numbers.
+    # Keep the newest: SQLite would reuse its number for the next event, and readers continue after numbers.
     newest = select(func.max(Event.id)).scalar_subquery()
     oldest = select(Event.id).where(Event.at < before, Event.id < newest).order_by(Event.at).limit(limit)
     gone = delete(Event).where(Event.id.in_(oldest.scalar_subquery())).returning(Event.id)

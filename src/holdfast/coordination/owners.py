@@ -143,16 +143,16 @@ class OwnerProcess:
         self.execution_id = execution_id
         try:
             self.id = self._register()
-            # The clock may have been set since this process read it; from here on it stays.
+            # The clock may have changed since this process read it; from here on it stays.
             synchronise(clock)
         except BaseException:
-            # A worker tries again for as long as the database is away: each time would leave a file, and its lock.
+            # A worker retries while the database is unavailable: each attempt would leave a locked file.
             run.close()
             raise
 
     def _register(self) -> int:
         now = to_micros(self._clock.now())
-        # Resolved: a later start may run in another folder, and would look for a relative path there.
+        # Store an absolute path: a later start may run in another folder.
         run_file = str(self.run.path.resolve())
         with self._raw_db.write() as tx:
             rows = tx.execute(
@@ -175,22 +175,22 @@ class OwnerProcess:
             with self._raw_db.write() as tx:
                 self.leave(tx)
         except BaseException:
-            # The process may live on for months: what its row holds is not to be taken for held meanwhile.
+            # Release the lock now: the process may live for months, and what its row holds must not seem leased.
             self.run.let_go()
             raise
-        # After the row: a start that finds the row open and the run file gone waits two minutes for nothing.
+        # Close the file after the row: a start that finds an open row without a run file waits two minutes.
         self.run.close()
 
 
 def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
     """Record an owner's heartbeat in the caller's transaction; its leases expire after two minutes without one."""
-    # `ended_at = NULL`: a process that stood still and was taken for gone is back, and must be found if it then dies.
+    # `ended_at = NULL`: a process that was suspended and taken for dead is back, and must be found if it then dies.
     tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (to_micros(clock.now()), owner_id))
 
 
 def located(folder: Path, run_path: Path) -> Path:
     """Return the path of a run file: in this data directory, which may have moved, or where it was created."""
-    # Its name is drawn at random, so that no other file has this name.
+    # Names are random, so no other file has this one.
     ours = folder / run_path.name
     return run_path if not ours.exists() and (is_hidden(run_path) or run_path.exists()) else ours
 
@@ -202,13 +202,13 @@ def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow
 
 
 def _state(path: Path, host: str, *, is_silent: bool) -> OwnerState:
-    if is_hidden(path):  # of another user: as one of another machine, only its silence tells
+    if is_hidden(path):  # of another user: only silence shows that it died, as on another machine
         return OwnerState.AWAY if is_silent else OwnerState.ALIVE
     if is_held(path):
         return OwnerState.ALIVE
     if path.exists():
-        # A lock that seems free was taken on another kernel if the run file says so: then the storage is shared, and
-        # may be of a kind that keeps locks to each machine. The name of the machine proves nothing: two may share one.
+        # The run file shows whether a lock that seems free was taken on another kernel: the storage is then shared, and
+        # its locks may be local to each machine. Host names prove nothing: two machines may share one.
         if is_silent or boot_id(path) in (None, boot_id()):
             return OwnerState.DEAD
         return OwnerState.ALIVE
@@ -235,7 +235,7 @@ def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[Owne
 def cleaning_up(raw_db: RawDatabase, owner: OwnerRow) -> Iterator[bool]:
     """Lock a dead owner during its clean-up; yield False if another process is cleaning up or has done so."""
     with claimed(owner.run_path) as ours:
-        # Asked once the claim is held: before that, another start may have finished between the list and the claim.
+        # Check once the claim is held: another start may have finished between the list and the claim.
         yield ours and _is_open(raw_db, owner.id)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from holdfast import clock
 from holdfast.errors import HoldfastError
 
-# The layout of the file, which processes of another version may read: tick at 0, boot id at 16, slots from 64 on.
+# File layout, also read by processes of other versions: tick at 0, boot id at 16, slots from 64 on.
 _SLOTS = 8
 _TICK = struct.Struct("<d")
 _BOOT = struct.Struct("<36s")
@@ -35,15 +35,15 @@ class RunFile:
     def __init__(self, folder: Path, name: str | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (name or new_name())
-        # O_EXCL: a name is drawn at random, and a file that is there belongs to another process.
+        # O_EXCL: names are random, so an existing file belongs to another process.
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(self._fd, _SIZE)
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Mapped: writing a slot is a copy in memory, which survives the death of the process.
+            # Writing a slot to mapped memory survives the death of the process.
             self._memory = mmap.mmap(self._fd, _SIZE)
         except OSError:
-            # Who tries again would leave one more file, and one more descriptor, each time.
+            # Otherwise each retry would leave one more file and descriptor.
             self.path.unlink(missing_ok=True)
             os.close(self._fd)
             raise
@@ -60,7 +60,7 @@ class RunFile:
 
     def close(self) -> None:
         """Delete the file and release the lock."""
-        # Removed before the lock is released: a free lock on a file that is there says that its process died.
+        # Remove the file before releasing the lock: an unlocked file means that its process died.
         self.path.unlink(missing_ok=True)
         self.let_go()
 
@@ -85,10 +85,10 @@ def is_held(path: Path) -> bool:
     except OSError as exc:
         if exc.errno != errno.EROFS:
             raise
-        # A mount that may only be read: its locks can be asked for all the same.
+        # Locks work on a read-only mount, too.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # Shared, so that two starts that look at once do not take each other for the owner.
+        # A shared lock: two starts that check at the same time must not take each other for the owner.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -132,7 +132,7 @@ def claimed(path: Path) -> Iterator[bool]:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        # A run file that is gone cannot be held: a file beside its place is, for as long as it takes.
+        # A deleted run file cannot be locked: lock a claim file next to its place instead.
         claim = path.with_suffix(".claim")
         claim.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(claim, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -142,7 +142,7 @@ def claimed(path: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
             return
-        # Removed by another start that had it between our opening and our locking: a third one may hold a new file.
+        # Another start may have removed the claim between our opening and locking it: a third may hold a new file.
         if claim is not None and not _is_at(fd, claim):
             yield False
             return
@@ -187,7 +187,7 @@ def _read(path: Path) -> bytes:
         memory = path.read_bytes()
     except (FileNotFoundError, PermissionError):
         return b""
-    # A file of another size was torn when it was made, or is not a run file.
+    # A file of another size was truncated at creation, or is not a run file.
     return memory if len(memory) == _SIZE else b""
 
 

@@ -22,6 +22,6 @@ def connect(database_url: str) -> RawDatabase:
     scheme, _, rest = database_url.partition("://")
     if scheme.split("+")[0] not in ("postgresql", "postgres"):
         raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
-    # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
+    # Import lazily: psycopg takes a tenth of a second that a crawl on SQLite need not spend.
     raw_db: RawDatabase = importlib.import_module(".postgres", __package__).PostgresRawDatabase(f"postgresql://{rest}")
     return raw_db

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.clock import Clock, to_micros
 from holdfast.db.raw import Transaction
 
-# A context variable: requests are served on many threads, each in the name of its own client.
+# A context variable, because many threads serve requests, each for its own client.
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 

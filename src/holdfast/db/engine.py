@@ -40,11 +40,11 @@ from holdfast.errors import Unavailable
 from holdfast.outside_text import to_json
 
 _KEPT = 5
-# Twice as long as any write transaction of ours takes.
+# Twice as long as any of our write transactions.
 _LOCK_S = 1.0
 _DISK_FULL = "53100"
 _BUSY_S = 30.0
-# At once, for all threads of a serving process (api/dependencies.py): none of them ever waits for a connection.
+# Limit for all threads of a serving process (api/dependencies.py), so that none waits for a connection.
 _CONNECTIONS = 20
 
 
@@ -54,8 +54,7 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
         return create_engine(
             f"postgresql+psycopg://{rest}",
             json_serializer=to_json,
-            # A server may have been restarted since: a dead connection of the pool is replaced instead of failing a
-            # request.
+            # Replace dead connections of the pool: after a server restart they would fail requests.
             pool_pre_ping=True,
             pool_size=_KEPT,
             max_overflow=_CONNECTIONS - _KEPT,
@@ -66,7 +65,7 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
 
     def connect() -> sqlite3.Connection:
         connection = open_sqlite(path, timeout_s=_BUSY_S)
-        # It writes to the file, which one that may only be read does not allow.
+        # This writes to the file, so skip it for a read-only one.
         if not is_read_only(path):
             switch_to_wal(connection, timeout_s=_BUSY_S)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
@@ -115,10 +114,10 @@ class Database:
         if self._file is not None:
             self._file.demand_same()
         try:
-            # Rows stay readable after the commit: what a request answers is built from them then.
+            # Keep rows readable after the commit: responses are built from them then.
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
-                # The driver begins no transaction by itself (`isolation_level=None`): IMMEDIATE for writers, which then
-                # never have to give up halfway.
+                # The driver starts no transaction (`isolation_level=None`): writers use IMMEDIATE and then never fail
+                # halfway.
                 if self.engine.dialect.name == "sqlite":
                     session.connection().exec_driver_sql(begin)
                 yield session
@@ -137,7 +136,7 @@ class Database:
                     raise refused(self._path, exc.orig) from exc
                 if is_locked(exc.orig):
                     raise DatabaseLocked(self._path) from exc
-            # InternalError where the server ended an idle transaction.
+            # The driver raises InternalError if the server ended an idle transaction.
             raise Unavailable(
                 f"the database did not answer: {str(exc.orig).splitlines()[0] if exc.orig else 'no detail'}"
             ) from exc
@@ -172,7 +171,7 @@ def open_database(settings: Settings) -> Iterator[Database]:
         yield database
 
 
-# Steps of SQLite's machine between two questions: about a millisecond.
+# SQLite VM steps between two checks: about a millisecond.
 _STEPS = 20_000
 _DEADLINE = "statement_deadline"
 _UNLIMITED = "statement_unlimited"
@@ -187,7 +186,7 @@ def limit_statements(engine: Engine, *, seconds: float) -> None:
         _limit_postgres(engine, seconds)
     else:
         _limit_sqlite(engine, seconds, SystemClock())
-    # Connections that were opened before have no limit.
+    # Existing connections have no limit, so close them.
     engine.dispose()
 
 
@@ -216,7 +215,7 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
             deadline = record.info.get(_DEADLINE)
             return int(deadline is not None and clock.monotonic() > deadline)
 
-        # SQLite has no time limit of its own: a handler that returns 1 interrupts the statement.
+        # SQLite has no statement timeout: a handler that returns 1 interrupts the statement.
         connection.set_progress_handler(is_late, _STEPS)
 
     @event.listens_for(engine, "before_cursor_execute")
@@ -226,7 +225,7 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
 
     @event.listens_for(engine, "checkin")
     def forget(_connection: Any, record: Any) -> None:
-        # The connection goes back to the pool: the next request must not inherit the licence.
+        # Reset it before the connection returns to the pool: the next request must not be unlimited.
         record.info.pop(_UNLIMITED, None)
         record.info.pop(_DEADLINE, None)
 

@@ -57,7 +57,7 @@ def archive_id(database_url: str) -> str:
         if known is not None:
             return known
         with raw_db.write() as tx:
-            # Of two servers that start together, one creates the id and both use it.
+            # If two servers start together, one creates the id and both use it.
             insert = "INSERT INTO installation (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
             tx.execute(insert, (_ARCHIVE_ID, uuid4().hex))
             made = _read(tx, _ARCHIVE_ID)

@@ -37,14 +37,14 @@ def _alone(database: Database) -> Iterator[None]:
     path = sqlite_path(database.url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A file beside the database, because SQLite itself locks only within a transaction, and some switches change
-        # outside of one.
+        # Lock a file next to the database: SQLite locks only within a transaction, and some pragmas change outside of
+        # one.
         with path.with_suffix(".migrating").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         return
     with database.engine.connect() as connection:
-        # Held by the connection, so that a process that is killed lets go of it.
+        # The connection holds the lock, so a killed process releases it.
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         yield
 
@@ -93,8 +93,8 @@ def _migrating(database_url: str) -> Iterator[Config]:
         database.engine.connect() as connection,
     ):
         if database.engine.dialect.name == "sqlite":
-            # A table that is rebuilt is dropped first, and references to it must wait for the new one; SQLite
-            # changes this switch outside a transaction only, and begins none by itself.
+            # Rebuilding a table drops it first, while rows still reference it; SQLite changes this pragma only outside
+            # a transaction.
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         config = _config()

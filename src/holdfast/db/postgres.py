@@ -23,9 +23,8 @@ class _PostgresTransaction:
     def _text(self, statement: str) -> Any:
         text = self._texts.get(statement)
         if text is None:
-            # The one translation of SQL that is left: a parameter is `?` in all statements, as SQLite has it, and `%s`
-            # here. No statement of ours has any other `?`. Kept by statement, so that psycopg sees the same text
-            # and keeps it prepared.
+            # The only SQL translation: statements use SQLite's `?`, psycopg needs `%s`. No statement has any other `?`.
+            # Cached per statement, so that psycopg sees the same text and keeps it prepared.
             text = self._texts[statement] = statement.replace("%", "%%").replace("?", "%s")
         return text
 
@@ -38,7 +37,7 @@ class _PostgresTransaction:
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         statement: Any = f"COPY {table} ({','.join(columns)}) FROM STDIN"
-        # COPY, because one round trip for each row would cost more than the row.
+        # Use COPY: a round trip per row would cost more than the row.
         with self._cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
@@ -59,8 +58,8 @@ class PostgresRawDatabase:
     def _connect(self) -> psycopg.Connection[Row]:
         try:
             return psycopg.connect(
-                # Autocommit: transactions are opened explicitly, so that none stands open between two calls. Prepared
-                # after three uses: a crawl sends few statements thousands of times.
+                # Autocommit: transactions are explicit, so none stays open between two calls. Prepare after three uses:
+                # a crawl sends few statements thousands of times.
                 self._url,
                 autocommit=True,
                 prepare_threshold=3,
@@ -70,9 +69,8 @@ class PostgresRawDatabase:
             raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
 
     def _usable(self) -> psycopg.Connection[Row]:
-        # A server that restarts ends all connections; the next transaction of a crawl then simply goes on. One that was
-        # lost while many rows were on their way may stay in the middle of them, and refuses every statement from then
-        # on without being broken.
+        # A server restart ends all connections; the crawl's next transaction opens a new one. A connection lost during
+        # a pipeline may stay in it and refuse every statement without being marked broken.
         if not self._connection.closed and self._connection.pgconn.pipeline_status != PipelineStatus.OFF:
             self._connection.close()
         if self._connection.closed or self._connection.broken:
@@ -90,7 +88,7 @@ class PostgresRawDatabase:
             raise want_of_room(self._url) from exc
         except psycopg.errors.QueryCanceled as exc:
             raise StatementTimeout from exc
-        # InternalError where the server ended a transaction that stood idle for too long.
+        # The driver raises InternalError if the server ended a transaction that was idle for too long.
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
         if writes:

@@ -107,7 +107,7 @@ class RawConnections:
             with ending:
                 yield tx, raw_db.dialect
         except BaseException as exc:
-            # It may be broken: the next reader opens another.
+            # The connection may be broken: the next reader opens another.
             raw_db.close()
             if not is_driver_error(exc):
                 raise
@@ -120,7 +120,7 @@ class RawConnections:
             try:
                 raw_db, is_idle = self._idle.get_nowait(), True
             except Empty:
-                # Another connection would make an empty file where the database was moved away.
+                # A new connection would create an empty file if the database was moved away.
                 if self._file is not None:
                     self._file.demand_same()
                 raw_db, is_idle = connect(self._url), False
@@ -128,7 +128,7 @@ class RawConnections:
                 return raw_db, ending.enter_context(raw_db.read())
             except BaseException as exc:
                 raw_db.close()
-                # An idle connection may have been lost since, as when the server was restarted.
+                # An idle connection may have been lost since, for example by a server restart.
                 if not (is_idle and isinstance(exc, Unavailable)):
                     raise
 

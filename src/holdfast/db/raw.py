@@ -35,16 +35,16 @@ _OVER_QUOTA = (
     "nothing committed is lost"
 )
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# The bits of an extended result code that say what kind of trouble it is.
+# The bits of an extended result code that hold the primary code.
 _PRIMARY = 0xFF
 _PROBE_BYTES = 64 * 1024
-# A full disk still takes what fits into pages that are there: a note goes when nothing was refused for so long.
+# A full disk still accepts writes that fit into existing pages: a note expires after this time without a refusal.
 _STANDS = timedelta(minutes=1)
 
 _clock = SystemClock()
 # The data directory of each database that this process has opened, by `_key`.
 _homes: dict[str, Path] = {}
-# Databases of which a note may stand.
+# Databases that may have a note.
 _noted: set[str] = set()
 
 
@@ -90,9 +90,9 @@ def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
             try:
                 fresh.write_text(text)
             except OSError:
-                # The disk of the note is mostly the one that is full: it has room for an empty file, which tells, too.
+                # The note is usually on the full disk, which still has room for an empty file: that is a note, too.
                 os.truncate(fresh, 0)
-            # Renamed, so that a reader never sees half of it.
+            # Rename, so that a reader never sees half of the file.
             fresh.replace(home / NOTE)
     return NoSpace(message)
 
@@ -103,7 +103,7 @@ def taken(database_url: str) -> None:
     if key not in _noted or (home := _homes.get(key)) is None:
         return
     found = last_refusal(home)
-    # A note from the future (the clock was set back) must not stand for ever.
+    # Ignore a note from the future (the clock was set back), which would never expire.
     if found is not None and timedelta(0) <= _clock.now() - found.at < _STANDS:
         return
     with suppress(OSError):
@@ -116,8 +116,8 @@ def sqlite_refusal(path: Path, exc: sqlite3.Error) -> NoSpace | None:
     address = f"sqlite:///{path}"
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_FULL:
         return want_of_room(address)
-    # SQLite names a full disk, but a quota and a limit on the size of files are only trouble with writing to it. A
-    # write of ours beside the file tells them apart from a disk that is broken.
+    # SQLite reports a full disk, but a quota or file size limit only as an I/O error. A test write next to the file
+    # distinguishes them from a broken disk.
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_IOERR and _is_refused_beside(path):
         return want_of_room(address, _OVER_QUOTA)
     return None
@@ -128,12 +128,11 @@ def _is_refused_beside(path: Path) -> bool:
     try:
         end = max(one.stat().st_size for one in beside if one.exists())
         with tempfile.TemporaryFile(dir=path.parent) as probe:
-            # At the end that the file has: a limit on the size of files is met there, and not at the start of a new
-            # one.
+            # Write at the file's current end: a file size limit takes effect there, not at the start of a new file.
             os.pwrite(probe.fileno(), b"\0" * _PROBE_BYTES, end)
     except OSError as exc:
         return exc.errno in _NO_ROOM
-    # Neither file is there any more.
+    # Both files are gone.
     except ValueError:
         return False
     return False
@@ -207,7 +206,7 @@ def open_sqlite(path: Path, *, timeout_s: float, cached_statements: int = 128) -
     Raise sqlite3.Error if that fails too: `refused` explains it.
     """
     address = _read_only_address(path)
-    # One thread at a time uses a connection, not always the same; transactions are opened explicitly.
+    # Different threads use a connection, one at a time; transactions are explicit.
     return sqlite3.connect(
         path if address is None else address,
         uri=address is not None,
@@ -246,13 +245,13 @@ def _read_only_address(path: Path) -> str | None:
     log, shared = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
     if not path.is_file():
         return None
-    # A writer needs both files beside it; where its folder takes no new ones they have to be there already.
+    # A writer needs both files next to the database; if the folder is read-only, they have to exist.
     if os.access(path, os.W_OK) and (
         os.access(path.parent, os.W_OK) or (os.access(log, os.W_OK) and os.access(shared, os.W_OK))
     ):
         return None
-    # Without a log no process writes, and the file is whole in itself: only so can it be read where no file can be made
-    # beside it. With a log it is read together with that, as long as its index is there.
+    # Without a log no process writes and the file is complete: only then can it be read where no file can be created.
+    # With a log both are read, if the log's index exists.
     has_log = log.is_file() and log.stat().st_size > 0
     return f"file:{quote(str(path))}?mode=ro" + ("" if has_log else "&immutable=1")
 
@@ -298,7 +297,7 @@ class OpenSqliteFile:
 
     def demand_same(self) -> None:
         """Raise DatabaseMoved if the path has another file or none. Costs one stat call."""
-        # Writing on into a file that was moved away would be lost without a word when the last process closes it.
+        # Writes to a file that was moved away would be lost silently when the last process closes it.
         if not self.is_same():
             raise DatabaseMoved(self._path)
 
@@ -311,7 +310,7 @@ class OpenSqliteFile:
             found = os.stat(self._path)  # noqa: PTH116 - a third of the time of Path.stat, for every transaction
         except OSError:
             return None
-        # The number of a file that is gone may be given at once to a folder that takes its place.
+        # A deleted file's inode number may be reused at once for a folder in its place.
         identity = found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)
         if not self._is_fixed:
             return identity
@@ -321,7 +320,7 @@ class OpenSqliteFile:
 
 def is_driver_error(exc: BaseException | None) -> bool:
     """Return whether a database driver raised it; such messages contain hosts, ports and files."""
-    # By name: PostgreSQL's is not loaded where it is not used.
+    # Compare the module's name: psycopg is not loaded where it is unused.
     return isinstance(exc, sqlite3.Error) or (exc is not None and type(exc).__module__.startswith("psycopg"))
 
 
@@ -410,12 +409,12 @@ class SqliteRawDatabase:
 
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
         self._path = path
-        # Before it is opened: a writer that begins in between is noticed.
+        # Create this before opening: it notices a writer that starts in between.
         self._file = OpenSqliteFile(path)
         try:
             self._connection = open_sqlite(path, timeout_s=busy_timeout_s, cached_statements=256)
-            # A checkpoint each 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
-            # touch are copied once (13.9 against 13.1 us of CPU a link).
+            # Checkpoint every 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
+            # change are copied once (13.9 against 13.1 us of CPU a link).
             pragmas = ["synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16000"]
             pragmas += ["mmap_size=268435456", "journal_size_limit=67108864", "wal_autocheckpoint=4000"]
             if not is_read_only(path):
@@ -432,13 +431,13 @@ class SqliteRawDatabase:
     def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
         self._file.demand_same()
         try:
-            # `BEGIN IMMEDIATE` for writers: a reader that becomes a writer halfway is refused at once, however long it
-            # may wait.
+            # Writers use `BEGIN IMMEDIATE`: a reader that becomes a writer halfway is refused at once, whatever its
+            # timeout.
             self._connection.execute(begin)
             try:
                 yield _SqliteTransaction(self._connection)
             except BaseException:
-                # SQLite has rolled back by itself after some errors (a full disk); a second ROLLBACK would be an error.
+                # After some errors (a full disk) SQLite has rolled back already; a second ROLLBACK would be an error.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -448,7 +447,7 @@ class SqliteRawDatabase:
                 self._connection.execute("ROLLBACK")
             if (damage := damage_of(exc, self._path)) is not None:
                 raise damage from exc
-            # A broken constraint is a mistake of ours, and trying again does not mend it.
+            # A violated constraint is a bug of ours, which a retry does not fix.
             if not isinstance(exc, sqlite3.OperationalError):
                 raise
             if (full := sqlite_refusal(self._path, exc)) is not None:
@@ -475,8 +474,8 @@ class SqliteRawDatabase:
         self._connection.close()
 
 
-# OFFSET keeps PostgreSQL from turning the look-up into a join. Before the first ANALYZE it takes every table for nearly
-# empty, and would compare each attempt of an execution with all of the others.
+# OFFSET keeps PostgreSQL from turning the subquery into a join. Before the first ANALYZE it assumes that tables are
+# nearly empty and would compare each attempt of an execution with all others.
 IS_LAST_ATTEMPT = (
     "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
     " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1 LIMIT 1 OFFSET 0)"
@@ -496,9 +495,9 @@ def connect_arguments(*, statement_s: float | None = STATEMENT_S) -> dict[str, A
     limit_ms = int((statement_s or 0) * 1000)
     return {
         "connect_timeout": 5,
-        # No JIT: compiling takes longer than our short questions (jobs by status took 614 ms with it, 56 without).
+        # No JIT: compiling takes longer than our short queries (jobs by status took 614 ms with it, 56 without).
         "options": f"-c statement_timeout={limit_ms} -c idle_in_transaction_session_timeout={limit_ms} -c jit=off",
-        # A server that vanished without closing the connection is noticed after about ten seconds, not after two hours.
+        # Detect a server that vanished without closing the connection after about ten seconds, not two hours.
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,
@@ -522,7 +521,7 @@ def persist(
     for wait_s in waits_s:
         try:
             return call()
-        # Before Unavailable, of which it is one: waiting does not empty a disk.
+        # NoSpace is an Unavailable, so it comes first: waiting does not empty a disk.
         except NoSpace:
             raise
         except Unavailable as exc:
@@ -531,7 +530,7 @@ def persist(
     return call()
 
 
-# A round trip that took longer than this is repeated, until there are so many.
+# Repeat a round trip that took longer than this, up to the limit below.
 _QUICK_S = 0.05
 _READINGS = 3
 
@@ -543,14 +542,14 @@ class DatabaseClock:
         self._raw_db = raw_db
         self.base: Clock = base or SystemClock()
         """The clock of this machine."""
-        # A moment of the server and ours (monotonic), in one attribute: other threads read it at any time.
+        # The server's time and ours (monotonic) in one attribute: other threads read it at any time.
         self._reading = self.base.now(), self.base.monotonic()
         self.synchronise()
 
     def synchronise(self) -> float:
         """Read the database's clock again; return the seconds by which this one was behind. Raise Unavailable."""
-        # The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
-        # process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
+        # The server reads its clock during the round trip, so the middle is wrong by at most half of it. A process
+        # frozen during a reading would be wrong by that long: it reads again, and the quickest reading counts.
         readings: list[tuple[float, int, float]] = []
         while len(readings) < _READINGS:
             before = self.base.monotonic()

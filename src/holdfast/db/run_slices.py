@@ -17,7 +17,7 @@ SLICE_END: Final = (
     "SELECT domain_id, page_id FROM page_crawls WHERE execution_id = ? AND (domain_id, page_id) > (?, ?)"
     " ORDER BY domain_id, page_id LIMIT 1 OFFSET ?"
 )
-# 20,000 attempts take 0.1 s from memory. From a slow disk they may take minutes: then the slice gets smaller.
+# 20,000 attempts take 0.1 s from memory. From a slow disk they may take minutes: the slice then shrinks.
 _LARGEST, _SMALLEST = 20_000, 300
 _LAST = (2**63 - 1, 2**63 - 1)
 

@@ -21,7 +21,7 @@ SCHEMA = "0035"
 MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
 """Environment variable with the database URL for the migrating process."""
 
-# The group may write: several users share such a directory.
+# Group write permission: several users share such a directory.
 _SHARED = 0o020
 
 
@@ -30,7 +30,7 @@ def schema_of(database_url: str) -> str | None:
     raw_db = connect(database_url)
     try:
         with raw_db.read() as tx:
-            # Asked first: on PostgreSQL a question about a table that is not there ends the transaction.
+            # Check first: on PostgreSQL a query of a missing table aborts the transaction.
             there = tx.execute(
                 "SELECT 1 FROM information_schema.tables WHERE table_name = 'alembic_version'"
                 if raw_db.dialect == "postgresql"
@@ -57,7 +57,7 @@ def make_fresh(database_url: str) -> bool:
         return False
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30.0)) as connection:
         switch_to_wal(connection, timeout_s=30.0)
-        # Two commands that start at once on an empty folder: the second waits here, and then finds the tables.
+        # If two commands start together on an empty folder, the second waits here and then finds the tables.
         connection.execute("BEGIN IMMEDIATE")
         empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         for statement in FRESH.read_text().split(";\n") if empty else ():
@@ -95,7 +95,7 @@ def _make_private(settings: Settings) -> None:
     path = sqlite_path(settings.database)
     if path is not None and not path.exists():
         is_shared = settings.home.stat().st_mode & _SHARED
-        # A folder that is not there, or may not be written, is reported where the database is opened.
+        # A missing or read-only folder is reported when the database is opened.
         with suppress(OSError):
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o660 if is_shared else 0o600))
 
@@ -122,7 +122,7 @@ def prepare(settings: Settings) -> None:
     Raise NotFound if there is no archive and this process may not create one.
     """
     database = sqlite_path(settings.database)
-    # On a database server the archive is there, whatever directory another machine gives it.
+    # On a database server the archive exists, whatever directory another machine uses.
     if _only_existing and database is not None and not database.exists():
         raise NotFound(
             f"there is no archive in {settings.home}; choose another directory with --home or HOLDFAST_HOME, or start "
@@ -143,7 +143,7 @@ def _bring_up_to_date(settings: Settings) -> None:
     found = schema_of(settings.database)
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return
-    # An older program must not write into tables that it does not know.
+    # An older program must not write to tables of a newer schema.
     if found is not None and found > SCHEMA:
         raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
     path = sqlite_path(settings.database)
@@ -152,16 +152,17 @@ def _bring_up_to_date(settings: Settings) -> None:
             f"{path} has schema {found or 'none'} and is read-only here, so it cannot be brought to {SCHEMA}; make it "
             "and its folder writable, or choose another data directory with --home"
         )
-    # In a process of its own: Alembic and SQLAlchemy are not loaded for this into a crawl.
+    # Run in a child process, so that a crawl does not load Alembic and SQLAlchemy.
     done = subprocess.run(
         [sys.executable, "-P", "-m", f"{__package__}.migrate"],
         capture_output=True,
         text=True,
         check=False,
-        # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
+        # Pass the URL in the environment: arguments are visible to every user of the machine, and it may hold a
+        # password.
         env={**os.environ, MIGRATED: settings.database},
     )
     if done.returncode:
-        # The last line of a trace is the error itself.
+        # The last line of a traceback is the error.
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

@@ -24,12 +24,13 @@ from holdfast.values import dataclass
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
 FULL_KEY, LEGACY_KEY = "full-site", "legacy-full-site"
-# The `schedule_hint` of sources that a campaign takes when its request names none.
+# The `schedule_hint` of sources that a campaign includes when its request names none.
 HINT: Final = "annual"
 # Sources that ship with the product are queued first, in the order of their list.
 _FIRST: Final = tuple(preset.code for preset in PRESETS)
 LANGUAGES: Final = frozenset(LANGUAGE_PATHS.values())
-# Options of zimit that an annual crawl has at least: it runs for weeks, and a source may be set up for a short one.
+# Minimum values of zimit options in an annual crawl: it runs for weeks, and the source may be configured for a short
+# one.
 _DEFAULT: Final = "the tool's default"
 _MINIMA: Final = ("max_container_restarts", "error_threshold_timeout", "error_threshold_http", "backoff_delay_minutes")
 
@@ -43,8 +44,7 @@ class CampaignRefused(Invalid):
 def campaign_year(year: int | None, *, now: datetime) -> int:
     """Return the year of a campaign; default: the current year on 1 January, CampaignRefused on other days."""
     if year is None:
-        # A timer that fires on 1 January needs no year; typed by a person on another day, a wrong guess makes a whole
-        # campaign.
+        # A timer that fires on 1 January needs no year; on another day, a wrong guess would create a whole campaign.
         if (now.month, now.day) != (1, 1):
             raise CampaignRefused("name the year with --year; it can be left out only on 1 January (UTC)")
         return now.year
@@ -93,7 +93,7 @@ def shard_seeds(seeds: Iterable[str]) -> list[tuple[str, str]]:
         language = language_of(seed)
         key = f"lang-{language}" if language else f"seed-{number}"
         taken[key] = taken.get(key, 0) + 1
-        # Names of shards are names of jobs, which must differ within a year.
+        # Shards are named like jobs, whose names must differ within a year.
         made.append((seed, key if taken[key] == 1 else f"{key}-{taken[key]}"))
     return made
 
@@ -103,14 +103,14 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) ->
 
     Raise ToolConfigRefused or FlagRefused if the source's zimit options do not work with what this `host` offers.
     """
-    # A job has its own copy of the seeds: editing the source during the campaign must not change the plan.
+    # The job gets its own copy of the seeds: editing the source during the campaign must not change the plan.
     overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
     notes = []
     if config.max_depth != UNLIMITED:
         notes.append(f"max_depth {config.max_depth} lifted: an annual crawl is bounded by its scope")
     if config.max_pages is not None:
         notes.append(f"max_pages {config.max_pages} lifted: an annual crawl is bounded by its scope")
-    # A quota protects the disk and the site: it is no editorial cap, so it stays and is reported.
+    # A quota protects the disk and the site and is no editorial limit, so it stays and is reported.
     if config.quota_bytes is not None:
         notes.append(f"quota_bytes {config.quota_bytes} stays: pages beyond it are reported as over_limit")
     if config.backend == "zimit":
@@ -129,7 +129,7 @@ def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any
         for name in _MINIMA
         if raised.get(name) != job.tool_options.get(name)
     ]
-    # Caps may stand among the flags as well (--pageLimit, --depth): those are taken out, the other flags stay.
+    # Flags may also set limits (--pageLimit, --depth): remove those and keep the others.
     given = read_flags(job.zimit_passthrough_args, host.flags)
     flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(

@@ -23,7 +23,7 @@ from holdfast.errors import Invalid
 from holdfast.index.capture import identify
 from holdfast.sorting import sorted_lines
 
-# Lost addresses of one body that are held until it is known whether it came again: some 3 MB.
+# Limit of gone URLs per body kept in memory until the body appears again: some 3 MB.
 _HELD_OF_A_BODY: Final = 10_000
 
 
@@ -48,7 +48,7 @@ def pages_of(
     """
     live = (row for _, row in captures_of(database, view))
     rows = _frozen(database, home, view) if view.edition.frozen_at else live
-    # Sorted on disk: an edition may have tens of millions of captures.
+    # Sort on disk: an edition may have tens of millions of captures.
     lines = counted(chain(_meant(home, view), map(_pack, rows)), on_row)
     parts = (line.split(b"\x00") for line in sorted_lines(lines, scratch))
     for (key, page), group in groupby(parts, key=lambda parts: parts[:2]):
@@ -63,8 +63,7 @@ def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
         with path.open("rb") as file:
             for line in file:
                 row = json.loads(line)
-                # The ledger's addresses are marks without a capture: missing intended addresses must be known,
-                # too.
+                # The ledger's URLs are marks without a capture: missing intended URLs must be known, too.
                 yield _mark(row["url"])
                 if row["redirected_to"] and row["outcome"] == LedgerOutcome.CAPTURED:
                     yield _mark(row["redirected_to"])
@@ -81,7 +80,7 @@ def _mark(url: str) -> bytes:
 
 def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
     for batch in entries(cited_list(home, view.edition)):
-        # Lists of an earlier version have no "page": there the rows alone say which captures are pages.
+        # Lists of an earlier version have no "page": there only the rows tell which captures are pages.
         ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
         with database.read() as session:
             found = queries.captures_by_id(session, ids)
@@ -138,10 +137,10 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
             line = _line(kind, a, b)
             body = _loose_body(kind, a, b)
             if body is None:
-                # One sort for both kinds: settled differences pass through; pages that came or went are sorted by body.
+                # One sort for both kinds: settled differences pass through; new and gone pages are sorted by body.
                 yield b"0\x00" + line
             else:
-                # Sorted by body, those that went before those that came, each in the order of its address.
+                # Sort by body, gone pages before new ones, each in the order of its URL.
                 yield b"1\x00%b\x00%d\x00%b" % (body, kind == SiteKind.NEW, line)
 
     for line in sorted_lines(settled(), scratch):
@@ -208,17 +207,17 @@ def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
 
     An intended page without a capture is an error.
     """
-    # First: not even whether a withdrawn page changed may be seen.
+    # Check this first: not even whether a withdrawn page changed may be visible.
     if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
         return SiteKind.WITHDRAWN
     was = before.held if before is not None else None
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
     if is_now is None or not is_now.is_ok:
-        # What neither ledger intended (an embedded picture, robots.txt) is not missed when only one edition has it.
+        # A URL that neither ledger intended (an embedded image, robots.txt) is not missing if only one edition has it.
         if not was_there or (now is None and before is not None and not before.is_meant):
             return None
-        # It was requested again and failed: that says nothing about whether the page is gone.
+        # The page was requested again and failed: it may not be gone.
         in_vain = now is not None and (is_now is None or is_now.has_failed)
         return SiteKind.ERROR if in_vain else SiteKind.GONE
     if was is None or not was_there:
@@ -264,7 +263,7 @@ def write_comparison(
     folder = edition_files.edition_folder(home, later.source.code, later.edition.year)
     stem = comparison_stem(earlier.edition.year)
     with edition_files.draft(folder) as made:
-        # In the scratch folder of the draft: it is on the disk of the archive, and removed whatever happens.
+        # Use the draft's scratch folder: it is on the archive's disk and always removed.
         before = pages_of(database, home, earlier, made.scratch, on_row)
         now = pages_of(database, home, later, made.scratch, on_row)
         counts: Counter[str] = Counter()
@@ -284,7 +283,7 @@ def write_comparison(
         }
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
-        # The JSON last: readers go by it, and by then what it names is there.
+        # Publish the JSON last: readers start from it, and the files that it names must exist by then.
         made.publish(lines, table, text, whole)
     return content, folder / f"{stem}.json"
 

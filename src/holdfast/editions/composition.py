@@ -57,7 +57,7 @@ def _seeds(view: EditionView, tally: Tally) -> list[dict[str, Any]]:
     missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
     found = []
     for seed in view.seeds:
-        # A seed of an earlier year may be one that is refused today.
+        # A seed of an earlier year may be invalid today.
         with suppress(UrlRefused):
             is_captured = parse_seed(seed).hash64 not in missing
             found.append({"url": seed, "captured": is_captured, "gaps": tally.gaps_of(seed)})
@@ -91,13 +91,13 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
     readiness = ready.as_object()
     return {
-        # Twice: first for the order of the file, then again over what an older report says of itself.
+        # Given twice: first for the order in the file, then to override an older report's values.
         **{name: measured[name] for name in _HEAD},
         **readiness,
         **measured,
         **readiness,
         "counts": counts,
-        # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
+        # The ledger has the whole list; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
         "shards": [
             {**encode(shard_record(shard)), "outcomes": outcomes.get(shard.job.id, {})} for shard in view.shards
@@ -125,7 +125,7 @@ def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
         "exclusion_rules": content["exclusion_rules"][:SHOWN],
         "missing_seeds": content["missing_seeds"][:SHOWN],
         "missing_seed_count": content["counts"]["missing_seeds"],
-        # A missing seed counts as one gap even if nothing else in its area is missing: it gets its shard.
+        # A missing seed counts as one gap even if nothing else in its area is missing, so that it gets its shard.
         "gaps": {seed["url"]: seed["gaps"] or 1 for seed in content["seeds"] if seed["gaps"] or not seed["captured"]},
     }
 
@@ -153,12 +153,12 @@ def _notes(tally: Tally, figures: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-# A sitemap at the usual place that is not there hides nothing.
+# A missing sitemap at the usual path hides no pages.
 _READ = ("ok", "ambiguous_length", "unchanged", "not_modified", "http_404", "http_410", "redirected")
 
 
 _TOP = 40
-# Titles, addresses and error messages come from the web: none may draw a table, a link or markup in the report.
+# Titles, URLs and error messages come from the web: none may add a table, link or markup to the report.
 _PLAIN = str.maketrans({"|": "\\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "'", "[": "\\[", "*": "\\*", "_": "\\_"})
 
 

@@ -23,7 +23,7 @@ from holdfast.urls import parse_seed
 _log = log.get()
 LEAST_CHARS, MOST_CHARS = 3, 2000
 _MOST_DECISIONS = 1000
-# Writes a decision in the transaction that brings the edition up to it.
+# Writes a decision in the transaction that updates the edition.
 _Write = Callable[[Session, datetime], None]
 
 
@@ -88,7 +88,7 @@ class EditionDecisions:
         address = parse_seed(url)
         with self._database.read() as session:
             view = view_edition(session, edition_id)
-            # An earlier decision can be undone, whatever became of its address.
+            # An earlier decision can be undone, even if its URL has left the edition.
             is_known = address.hash64 in view.decisions or is_in_edition(session, view, address, now=self._clock.now())
         if not is_known:
             label = f"{view.source.code} {view.edition.year}"
@@ -126,7 +126,7 @@ class EditionDecisions:
                     record_readiness(session, view, content, now=now)
                 if not apply:
                     session.flush()
-                    # Before the rollback, which would empty the objects that the dry run shows.
+                    # Detach the objects before the rollback empties them: the dry run shows them.
                     session.expunge_all()
                     session.rollback()
                     return view

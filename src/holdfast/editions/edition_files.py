@@ -57,15 +57,14 @@ def stored_file(home: Path, stored: str) -> Path | None:
     """Return the path of an edition's file named by a row, if it exists; None if the name is not allowed."""
     root = home.resolve() / "editions"
     try:
-        # A database may be restored from elsewhere or tampered with: links are followed, and a path outside is
-        # rejected.
+        # A database may come from elsewhere or be tampered with: resolve links and reject paths outside.
         path = (home.resolve() / stored).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None
     except (OSError, ValueError):
         return None
 
 
-# Line ends of every kind: a cell that breaks its line would shift all rows below it in simple readers.
+# All line ends: a cell that breaks its line would shift all rows below it in simple readers.
 _CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
 
 
@@ -120,7 +119,7 @@ class DraftFile:
 
     def close(self) -> WrittenFile:
         self._file.flush()
-        # Before the rename that publishes it: a power loss must not leave a whole name with half the bytes.
+        # Sync before the rename publishes the file: a power loss must not leave half the bytes under its name.
         os.fsync(self._file.fileno())
         self._file.close()
         return WrittenFile(self._path.name, self.size, self.rows, self._hasher.hexdigest())
@@ -147,7 +146,7 @@ class EditionDraft:
     def publish(self, *files: WrittenFile) -> None:
         """Move files into place, in this order; readers rely on the last one."""
         for file in files:
-            # A rename within one file system: readers have the old file or the new one, never a part.
+            # Rename within one file system: readers get the old file or the new one, never a part.
             (self.scratch / file.name).replace(self.folder / file.name)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -164,7 +163,7 @@ def draft(folder: Path) -> Iterator[EditionDraft]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with alone(folder / ".lock", EditionBusy(_BUSY)):
-            # Under the lock no other process builds here: leftovers are of one that was killed.
+            # The lock allows only one builder: leftovers belong to a killed process.
             for left in folder.glob(".building-*"):
                 shutil.rmtree(left, ignore_errors=True)
             scratch = Path(mkdtemp(dir=folder, prefix=".building-"))
@@ -173,7 +172,7 @@ def draft(folder: Path) -> Iterator[EditionDraft]:
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
     except OSError as exc:
-        # Also a read-only disk or a quota: for the caller it is the same, nothing was changed.
+        # Covers a read-only disk and a quota, too: for the caller nothing was changed.
         raise NoSpace(f"cannot write the files of the edition: {exc.strerror}; free some space and try again") from exc
 
 
@@ -195,7 +194,7 @@ def open_copy(
     """
     for _ in range(_TRIES):
         found = path.stat()
-        # Named by the file's date and size and by the withdrawals in force: whatever changes, the old copy is not
+        # The name contains the file's date and size and the withdrawals in force: after any change the old copy is not
         # found.
         copy = place / f"{path.name}.{found.st_mtime_ns:x}-{found.st_size:x}-{version}"
         try:
@@ -214,10 +213,10 @@ def _make(copy: Path, path: Path, clear: Callable[[Path], Iterable[bytes]]) -> N
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
         with alone(copy.parent / f".{path.name}.lock", CopyBusy(_COPY_BUSY)):
-            # Another process made it between our look and the lock.
+            # Another process created it between our check and the lock.
             if copy.exists():
                 return
-            # On POSIX a reader that has the old copy open keeps it until it is closed.
+            # On POSIX a reader with the old copy open keeps it until closing it.
             for old in copy.parent.glob(f"{path.name}.*"):
                 old.unlink(missing_ok=True)
             with NamedTemporaryFile(dir=copy.parent, prefix=f"{path.name}.", suffix=_UNFINISHED, delete=False) as fresh:
@@ -237,7 +236,7 @@ def _trim(cache: Path, most_bytes: int, *, keep: Path) -> None:
         with suppress(FileNotFoundError):  # one that another process removes meanwhile
             if path.suffix != _UNFINISHED:
                 about = path.stat()
-                # Blocks, not bytes: what the copy takes on the disk.
+                # Count blocks, not bytes: the copy's real size on disk.
                 found.append(CachedFile(about.st_mtime_ns, path, about.st_blocks * 512))
     trim(found, most_bytes, keep=keep, remove=_remove)
 

@@ -130,7 +130,7 @@ def judge(
     research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
     if research_ready:
         status = EditionStatus.RESEARCH_READY
-    # Before "in progress": a shard that failed does not go on by itself, whatever the others do.
+    # Check this before "in progress": a failed shard does not continue by itself, whatever the others do.
     elif review:
         status = EditionStatus.NEEDS_REVIEW
     elif blocking:
@@ -208,7 +208,7 @@ class EditionView:
     @property
     def seeds(self) -> dict[str, list[Shard]]:
         """The edition's planned seeds and those of its shards, with every shard that has each."""
-        # The seeds of the plan first: one that no shard has any more is still intended, and counts as missing.
+        # Start with the plan's seeds: one without a shard is still intended and counts as missing.
         found: dict[str, list[Shard]] = {str(seed): [] for seed in self.edition.coverage_summary.get("seeds", ())}
         for shard in self.shards:
             for seed in shard.seeds:
@@ -227,7 +227,7 @@ def find_edition(session: Session, source: Source, year: int) -> Edition:
 
 def view_edition(session: Session, edition_id: int) -> EditionView:
     """Return an edition with its shards and their executions; raise EditionNotFound."""
-    # A number beyond BIGINT would be an error of the database, not an edition that is not there.
+    # A number beyond BIGINT would be a database error, not a missing edition.
     found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
     if found is None:
         raise EditionNotFound(f"there is no edition {edition_id}; see them with: holdfast edition list")
@@ -247,7 +247,7 @@ def draft_of(database: Database, home: Path, edition_id: int) -> Iterator[tuple[
     with database.read() as session:
         known = view_edition(session, edition_id)
     with draft(edition_folder(home, known.source.code, known.edition.year)) as made:
-        # Read again under the lock of the files: a shard may have been added since the folder was looked up.
+        # Read again while holding the files' lock: a shard may have been added since the folder was looked up.
         with database.read() as session:
             view = view_edition(session, edition_id)
         yield made, view
@@ -259,7 +259,7 @@ def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -
         job=state.job,
         status=state.status,
         backend=_config(base, state.job.config).backend,
-        # A job that was attached later names no seeds: those of its executions, else of its source.
+        # A job attached later has no seeds: use those of its executions, else of its source.
         seeds=_texts(state.job.config, "seeds") or tuple(requested) or base.seeds,
         runs=tuple(executions),
     )
@@ -273,7 +273,7 @@ def _base(source: Source) -> SourceConfig:
     """Return a source's configuration; an empty one if it has no seeds (imports) or is no longer valid."""
     try:
         return config_of(source)
-    # A report of a past year must not fail because a rule became stricter since.
+    # A past year's report must not fail because a rule became stricter.
     except HoldfastError:
         return SourceConfig()
 
@@ -293,8 +293,8 @@ def captures_of(
         after = -1
         while True:
             with database.read() as session:
-                # A session a stretch: a report takes minutes, and on SQLite a long read keeps the WAL file from being
-                # truncated.
+                # Use one session per slice: a report takes minutes, and on SQLite a long read prevents truncating the
+                # WAL file.
                 rows = queries.captures(session, run.id, after=after, which=which)
             yield from ((shard, row) for row in rows)
             if len(rows) < queries.STRETCH:

@@ -70,8 +70,7 @@ def freeze(
         listed = _write(database, made, view, on_row)
         if not listed.rows:
             raise EditionNotReady(f"nothing of {view.source.code} {view.edition.year} is indexed; there is no list")
-        # Named by its content: freezing the same captures again gives the same name, and no list is written over
-        # another.
+        # Named by content: freezing the same captures again gives the same name, and no list overwrites another.
         name = f"frozen-{listed.sha256[:16]}.jsonl"
         (made.scratch / FROZEN).rename(made.scratch / name)
         made.publish(listed._replace(name=name))
@@ -95,7 +94,7 @@ def _record(database: Database, clock: Clock, view: EditionView, name: str, list
     with database.write() as session:
         row = queries.locked(session, view.edition.id)
         before = row.frozen_digest
-        # Freezing again what has not changed keeps the date that was cited.
+        # Freezing an unchanged edition again keeps the date that was cited.
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
             row.frozen_path = f"editions/{view.source.code}/{row.year}/{name}"
@@ -122,14 +121,14 @@ def _write(database: Database, made: EditionDraft, view: EditionView, on_row: On
     """Write the list in order of address, time and number."""
     lines = counted((_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL)), on_row)
     with made.sheet(FROZEN) as sheet:
-        # Sorted, the same captures give the same bytes, whatever order the executions ran in.
+        # Sorting gives the same bytes for the same captures, whatever order the executions ran in.
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
         return sheet.close()
 
 
 def _sortable(row: CaptureRow) -> bytes:
-    # The place in the list must not reveal a withdrawn capture either: all of them stand at its end.
+    # A withdrawn capture's position must not reveal it either: list all of them at the end.
     key = "~" if row.withdrawn else row.url_key.replace("\x00", "%00").replace("\n", "%0A")
     moment = 0 if row.withdrawn else to_micros(row.captured_at)
     line = json.dumps(frozen_row(row), ensure_ascii=False).encode("utf-8", "replace")
@@ -200,7 +199,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     number = row.get("snapshot_id") if isinstance(row, dict) else None
-    # The file lies on a disk where others may write: a number that no row can have must not reach the database.
+    # Others may write to the file's disk: a number that no row can have must not reach the database.
     return row if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None
 
 
@@ -272,7 +271,7 @@ def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | N
         if row is None or held is None:
             found.missing += 1
             found.note(f"snapshot {row['snapshot_id'] if row else '?'} is not in the archive")
-        # The list names it by number alone: there is nothing to compare.
+        # The list has only its id: there is nothing to compare.
         elif held.withdrawn or row.get("withdrawn"):
             found.withdrawn += 1
         elif differing := [name for name in _COMPARED if frozen_row(held)[name] != row.get(name)]:
@@ -290,7 +289,7 @@ def _look_at(home: Path, found: Verified, row: WarcFile | None, *, quick: bool) 
         found.note(f"{name} is gone; restore it from a backup")
         return
     try:
-        # The size first: it tells most damage without reading gigabytes.
+        # Check the size first: it reveals most damage without reading gigabytes.
         damaged = path.stat().st_size != row.size or (not quick and digest_of(path) != f"sha256:{row.sha256}")
     except OSError as exc:
         damaged, name = True, f"{name} ({exc.strerror})"

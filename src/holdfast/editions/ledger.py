@@ -55,17 +55,18 @@ _ORIGIN_RANKS: Final = {origin: rank for rank, origin in enumerate(SightingOrigi
 _OUTCOME_RANKS: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
-# What attempts are closed with when an operator ends an execution: never requested, and excluded by no rule.
+# Reasons of attempts that an operator's stop closed: never requested, and excluded by no rule.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
 
 
-# What feeds named and no shard met: it waits for a poll, or only a poll took it, which is no part of an edition.
+# Reasons of feed items that no shard reached: waiting for a poll, or captured only by a poll, which is not part of an
+# edition.
 FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
 
 
-# What reasons of captures begin with that show something else than the page.
+# Prefix of reasons for captures that show something else than the page.
 NOISE: Final = "noise_"
-# The site's own answer, that there is no such page.
+# The site's own response that the page does not exist.
 _NO_SUCH_PAGE: Final = f"{NOISE}soft_404"
 
 
@@ -126,7 +127,7 @@ def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[
         if ended in _LIMITS:
             return LedgerOutcome.OVER_LIMIT, ended
         return LedgerOutcome.NOT_REACHED, f"execution_{ended}"
-    # An attempt that ended without a reason still needs a word in the table of reasons.
+    # An attempt without a reason still needs a word in the table of reasons.
     found = reason or outcome
     if outcome == Outcome.SUCCESS:
         return LedgerOutcome.CAPTURED, found
@@ -134,7 +135,7 @@ def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[
         return LedgerOutcome.ROBOTS, found
     if outcome != Outcome.EXCLUDED:
         return LedgerOutcome.FAILED, found
-    # These close as excluded in the frontier; in the account they are what a longer run would have reached.
+    # The frontier closes these as excluded; in the ledger they are what a longer run would have reached.
     if found in _CUT_SHORT:
         return LedgerOutcome.NOT_REACHED, f"execution_{found}"
     if found.startswith(_OVER):
@@ -149,9 +150,9 @@ def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple
     """
     if status is not None and status >= 400:
         return LedgerOutcome.FAILED, f"http_{status}"
-    # 304 says that the stored capture is still the page: it leads nowhere else.
+    # A 304 confirms the stored capture and redirects nowhere.
     is_redirect = status is not None and 300 <= status < 400 and status != 304
-    # A redirect whose body broke off leads where it says all the same.
+    # A redirect with a truncated body still has its target.
     if truncated in BROKEN_OFF and not is_redirect:
         return LedgerOutcome.FAILED, "truncated"
     return LedgerOutcome.CAPTURED, REDIRECTED if is_redirect else "ok"
@@ -174,16 +175,16 @@ def is_gap(row: Row) -> bool:
         status = row.seen.http_status
         if row.seen.reason.endswith(_NO_SUCH_PAGE):
             return False
-        # A 4xx is the answer of the site; these three ask to try again later.
+        # A 4xx is the site's final response, except these three, which ask for a later retry.
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)
     return row.seen.outcome is LedgerOutcome.NOT_REACHED
 
 
 def pack(sighting: AddressSighting) -> bytes:
     """Return a sighting as a line that sorts by key and page, so that lines of one page are adjacent."""
-    # The key sorts the ledger and ends at a NUL, a line at LF: neither may stand inside it.
+    # The key sorts the ledger and ends at a NUL, a line at LF: escape both inside it.
     key = url_key(sighting.url).replace("\n", "%0A").replace("\x00", "%00").encode("utf-8", "replace")
-    # Signed in the database; as unsigned hexadecimal it sorts the same on every machine.
+    # Signed in the database; unsigned hexadecimal sorts the same on every machine.
     page = sighting.url_hash & 0xFFFF_FFFF_FFFF_FFFF
     return b"%b\x00%016x\x00%b\n" % (key, page, json.dumps(sighting, separators=(",", ":")).encode())
 
@@ -205,7 +206,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
         return Row(key, sightings[0], int(sightings[0].execution_id is not None))
     # The result must not depend on the order in which executions were read: the same edition gives the same bytes.
     best = min(sightings, key=_rank)
-    # The origin of an address is the nearest of all, even if another sighting decided its outcome.
+    # A URL's origin is the nearest of all, even if another sighting decided its outcome.
     nearest = min(sightings, key=lambda one: (_ORIGIN_RANKS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}
     decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
@@ -252,7 +253,7 @@ CSV_COLUMNS: Final = (
 def as_cells(row: Row) -> list[Any]:
     """Return a row in the format of coverage.csv, which is public."""
     seen = row.seen
-    # An error message may quote what a server or a driver said: public readers get the reason alone.
+    # An error message may quote a server or driver: public readers get only the reason.
     detail = None if seen.outcome in (LedgerOutcome.FAILED, LedgerOutcome.CAPTURED) else seen.detail
     return [
         *(seen.url, seen.origin.value, seen.outcome.value, seen.reason, detail, seen.http_status),
@@ -269,8 +270,8 @@ def _moment(micros: int | None) -> str | None:
 
 
 _REASONS = 200
-# As `as_object` writes it; inside a value its quotes would be escaped.
-# Read back without parsing every line of a ledger of millions.
+# As `as_object` writes it; inside a value its quotes would be escaped. Matching it avoids parsing every line of a
+# ledger of millions.
 _MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
 _RULED_OUT = (LedgerOutcome.EXCLUDED, LedgerOutcome.ROBOTS, LedgerOutcome.OVER_LIMIT)
 
@@ -309,7 +310,7 @@ def area_of(url: str) -> tuple[str, str | None]:
 class Tally:
     def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
         self._seeds = dict(seeds)
-        # Gaps on hosts without a seed would fill the counter, and no shard could be planned for them.
+        # Ignore hosts without a seed: they would fill the counter, and no shard could be planned for them.
         self._hosts = {area_of(url)[0] for url in self._seeds.values()}
         self._last = b"", -1
         self._met: set[int] = set()
@@ -317,7 +318,7 @@ class Tally:
         self.outcomes: Counter[str] = Counter()
         self.origins: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
-        # By the job that decided, and the outcome: names of shards may be given twice.
+        # Keyed by job and outcome: two shards may have the same name.
         self.shards: Counter[tuple[int | None, str]] = Counter()
         self.backends: Counter[str] = Counter()
         self.fidelities: Counter[str] = Counter()
@@ -328,7 +329,7 @@ class Tally:
         """Count a row; raise LedgerUnbalanced if it sorts before the previous one or is listed twice."""
         seen = row.seen
         page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
-        # Told twice, an address would be counted twice, and the report would still add up.
+        # A repeated URL would be counted twice, and the report would still add up.
         if (row.key, page) <= self._last:
             raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
         self._last = row.key, page
@@ -401,7 +402,7 @@ class Tally:
             for outcome in LedgerOutcome
             if self.outcomes[outcome] != recounted.get(outcome, 0)
         ]
-        # Every seed has a row, whether a shard ran or not: one without it was lost on the way through the sort.
+        # Every seed has a row, even if no shard ran: a missing one was lost in the sort.
         if lost := len(self._seeds) - len(self._met):
             wrong.append(f"{lost} seeds without a row")
         if self.origins[SightingOrigin.SEED.value] != len(self._seeds):

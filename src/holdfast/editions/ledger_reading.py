@@ -37,7 +37,7 @@ from holdfast.types import REDIRECTED
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 from holdfast.warc.record import snapshot_id
 
-# As many as browsers follow.
+# The limit of browsers.
 _MAX_HOPS: Final = 20
 
 
@@ -76,8 +76,7 @@ class RedirectTrail:
             for at, one in enumerate(found)
             if one.outcome is LedgerOutcome.CAPTURED and one.reason == REDIRECTED
         }
-        # All addresses go one hop further at a time: two questions a hop for a stretch of 2,000, instead of one for
-        # each address.
+        # Follow all URLs one hop at a time: two queries per hop for a slice of 2,000, instead of one per URL.
         for _ in range(_MAX_HOPS):
             if not under_way:
                 return ends
@@ -91,7 +90,7 @@ class RedirectTrail:
                     ends[at] = _ended(ends[at], target, stop)
             under_way = further
         for at, target in under_way.items():
-            # A loop ends here as well: it has no end that could be a capture.
+            # A loop ends here, too: none of its URLs could be a capture.
             ends[at] = _ended(ends[at], target, _Stop(LedgerOutcome.FAILED, "too_many_redirects"))
         return ends
 
@@ -127,7 +126,7 @@ class RedirectTrail:
         return best
 
     def _unasked(self, url: Url) -> _Stop:
-        # A redirect out of scope is a rule of the source, not a failure of the crawl.
+        # A redirect out of scope follows a rule of the source and is not a failure.
         if self._scope is not None and not (verdict := self._scope.decide(url, 1)).allowed:
             return _Stop(LedgerOutcome.EXCLUDED, f"out_of_scope:{verdict.rule}")
         return _Stop(LedgerOutcome.NOT_REACHED, "not_followed")
@@ -142,7 +141,7 @@ def _number(warc_file_id: int | None, ordinal: int | None) -> int:
     return -1 if warc_file_id is None or ordinal is None else snapshot_id(warc_file_id, ordinal)
 
 
-# An answer that says "elsewhere" and names no place, or none that can be requested.
+# A redirect without a target, or with one that cannot be requested.
 _NOWHERE = _Stop(LedgerOutcome.FAILED, "nowhere")
 
 
@@ -154,14 +153,14 @@ def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
 
 
 def _order(stop: _Stop) -> tuple[object, ...]:
-    # Ties are broken by every field: two runs of a report must not differ.
+    # Break ties by every field: two runs of a report must not differ.
     return rank_of(stop.outcome), stop.leads_on, stop.reason, stop.redirected_to or "", stop.http_status or 0
 
 
 def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSighting:
     if stop.outcome is LedgerOutcome.CAPTURED:
         return one._replace(redirected_to=target)
-    # Once alone: the crawl's own reasons of a redirect that failed begin so already (redirect_refused).
+    # Add the prefix once: the crawl's own reasons of failed redirects already have it (redirect_refused).
     reason = stop.reason if stop.reason.startswith("redirect_") else f"redirect_{stop.reason}"
     return one._replace(
         outcome=stop.outcome,
@@ -191,14 +190,14 @@ class SeedInput(NamedTuple):
         return self.is_decided or any(shard.state.is_accepted for shard in self.shards)
 
 
-# Bounded repetition: the name comes from the web, and is matched for every capture of another crawler.
+# Bounded repetition: the name comes from the web and is matched for every capture of another crawler.
 _SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re.I)
 
 
 def is_plumbing(url: str) -> bool:
     """Return whether an address is one that crawlers request themselves: robots.txt, and sitemaps."""
     path = urlsplit(url).path.lstrip("/")
-    # They are no content, and one that is not there is no page that failed.
+    # They are not content, and a missing one is not a failed page.
     return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -235,7 +234,7 @@ def sightings(
     A seed is always intended, so it has a row even if no shard ran. `on_row` gets the number of rows so far.
     """
     seeds = seeds_of(view)
-    # First of all, and again by whatever met them: a seed that no shard reached must not be missing from the account.
+    # Yield seeds first, even if they are found again: a seed that no shard reached must be in the ledger.
     yield from (_seed(page, seed) for page, seed in seeds.items())
     if not view.runs:
         return
@@ -282,9 +281,9 @@ def _scope(view: EditionView, seeds: dict[int, SeedInput]) -> Scope | None:
 
 def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
     """Yield in-scope addresses from feeds and sitemaps since the previous campaign."""
-    # Since the previous campaign: older items were due in the previous edition.
+    # Start at the previous campaign: older items were due in the previous edition.
     since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
-    # The last crawl could not find items that were named after it had ended.
+    # End with the last crawl: it could not find items named later.
     until = max(run.finished_at or now for _, run in view.runs)
     after: int | None = None
     while True:
@@ -324,7 +323,7 @@ class _Read:
             with self._database.read() as session:
                 rows, after = queries.attempts(session, self._run.id, after=after)
                 found = [self._attempted(row) for row in rows]
-                # The record of an attempt is that of its last hop; a redirect may lead to a page that is noise.
+                # An attempt's record is that of its last hop; a redirect may lead to noise.
                 noise = kinds_of(session, {one.snapshot_id for one in found if one.snapshot_id is not None})
                 at_pages = kinds_at(session, [self._run.id], {one.url_hash for one in found})
             kinds = [noise.get(one.snapshot_id or -1) or at_pages.get((self._run.id, one.url_hash)) for one in found]
@@ -339,12 +338,12 @@ class _Read:
         shard, run = self._shard, self._run
         outcome, reason = outcome_of(row.outcome, row.reason, ended=ended_as(run))
         captured = outcome is LedgerOutcome.CAPTURED
-        # A capture without a place is one of a source that keeps signals alone: there is no snapshot to name.
+        # A capture without a position belongs to a source that stores only signals: there is no snapshot.
         stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
         return AddressSighting(
             url=row.url,
             url_hash=row.url_hash,
-            # Seeds have a row of their own already, with the nearer origin.
+            # Seeds already have a row, with the nearer origin.
             origin=SightingOrigin.SITEMAP if row.via_kind == "sitemap" else SightingOrigin.LINK,
             outcome=outcome,
             reason=reason,
@@ -371,7 +370,7 @@ class _Read:
                 rows = queries.captures(
                     session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
                 )
-            # Such an address contains POST data: a script requested it, not an editor.
+            # Such a URL contains POST data: a script requested it, not an editor.
             asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):

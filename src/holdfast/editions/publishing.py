@@ -32,10 +32,10 @@ from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_finger
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
-# What would lead a reader to a page that is withdrawn: where it is linked, where it leads, when it was captured.
+# Columns that lead to a withdrawn page: where it is linked, its target, when it was captured.
 _TRACES: Final = ("detail", "at", "via", "redirected_to")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
-# The column of a comparison that says what became of a page; no other table has it.
+# The comparison's column with a page's outcome; no other table has it.
 _VERDICT: Final = "kind"
 _CHUNK = 1 << 16
 _AT_ONCE = 500
@@ -62,7 +62,7 @@ def open_public(
     NoSpace.
     """
     folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
-    # Names are matched whole, never joined to a path as they came.
+    # Match whole names; never join a given name to a path.
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
     if name == edition_files.REPORT_JSON:
         return shown, FileForm.JSON, iter([_report(database, _read(folder / name, name))])
@@ -89,13 +89,13 @@ def table_rows(
     """
     rows = csv.reader(_text_lines(table, start))
     head = next(rows, [])
-    # By place: half a million rows are looked at for a reason that none of them has.
+    # Use column numbers: half a million rows may be checked for a reason that none of them has.
     places = [(at, frozenset(wanted[name])) for at, name in enumerate(head) if name in wanted]
     found: list[dict[str, str]] = []
     for number, cells in enumerate(rows, start):
         if len(found) == limit or number >= start + _ROWS_READ:
             return found, number
-        # A row of another length is damaged: which of its cells is which cannot be known.
+        # A row of another length is damaged: its columns are unknown.
         if len(cells) == len(head) and all(cells[at] in values for at, values in places):
             found.append(dict(zip(head, cells, strict=True)))
     return found, None
@@ -196,7 +196,7 @@ def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     with database.read() as session:
         shown_urls = [url for urls in content["examples"].values() for url in urls]
         gone = _among(session, shown_urls) | touched_addresses(session, shown_urls)
-    # Left out, not marked: they are only examples, and the counts are elsewhere.
+    # Omit them without a mark: they are only examples, and the counts are elsewhere.
     examples = {kind: [url for url in urls if url not in gone] for kind, urls in content["examples"].items()}
     files = {name: value for name, value in content["artifacts"].items() if name.endswith(".csv")}
     shown = {**content, "examples": examples, "artifacts": files}
@@ -208,7 +208,7 @@ def _long(
 ) -> Iterator[bytes]:
     """Yield the chunks of a file, directly if there are no takedowns at all, else from a filtered copy."""
     with database.read() as session:
-        # Mostly nothing is withdrawn in an archive, and the file is sent as it lies.
+        # Usually nothing is withdrawn, and the file is sent unchanged.
         version = withdrawals_fingerprint(session) if is_any_withdrawn(session) else None
     try:
         if version is None:
@@ -233,12 +233,12 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
         )
         verdict, withdrawn = head.index(_VERDICT) if _VERDICT in head else None, 0
         while some := list(islice(rows, _AT_ONCE)):
-            # A row of another length is damaged: which of its cells is an address cannot be known, so none is shown.
+            # A row of another length is damaged: the column of its URL is unknown, so omit it.
             batch = [row for row in some if len(row) == len(head)]
             with database.read() as session:
                 gone = _among(session, places.addresses_of(batch), places.snapshots_of(batch))
             if verdict is not None:
-                # Neither what became of it nor its place among the others may tell which page it is.
+                # Neither its outcome nor its position may reveal the page.
                 kept = [row for row in batch if row[verdict] != SiteKind.WITHDRAWN and not places.tells(row, gone)]
                 withdrawn, batch = withdrawn + len(batch) - len(kept), kept
             yield b"".join(table_line(places.cleared(row, gone)) for row in batch)
@@ -272,7 +272,7 @@ class _Places(NamedTuple):
         for at in self.traces if is_gone else ():
             row[at] = ""
         for at in self.snapshots:
-            # The number of a capture leads to its address.
+            # A capture's id leads to its URL.
             if is_gone or _number(row[at]) in gone:
                 row[at] = ""
         return row

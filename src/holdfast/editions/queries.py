@@ -44,7 +44,7 @@ def edition_by_id(session: Session, edition_id: int) -> tuple[Edition, Source] |
 
 def locked(session: Session, edition_id: int) -> Edition:
     """Return an edition, locked until the transaction ends."""
-    # A report and an accepted gap may be written at the same moment; SQLite ignores it, its writer is alone.
+    # A report and an accepted gap may be written concurrently; SQLite ignores this lock, having one writer.
     return session.scalars(select(Edition).where(Edition.id == edition_id).with_for_update()).one()
 
 
@@ -95,7 +95,7 @@ def unaccounted(session: Session) -> list[int]:
     mine = and_(Job.edition_id == Edition.id, Job.deleted_at.is_(None))
     undecided = or_(Job.acceptance_state.is_(None), Job.acceptance_state.in_(("pending", "needs_review")))
     waiting = exists().where(mine, Job.state.in_(_WAITING), undecided)
-    # A retry is another execution of the job: whether its files were read is what counts.
+    # A retry is another execution of the job: only whether the newest one's files were read matters.
     is_newest = ~exists().where(_Newer.job_id == Execution.job_id, _Newer.number > Execution.number)
     indexed = (
         select(func.count())
@@ -119,8 +119,7 @@ _Via, _ViaPage = aliased(PageCrawl), aliased(Page)
 def _by_index(session: Session) -> None:
     """Make PostgreSQL use the index order for portions, also for a table without statistics."""
     if session.get_bind().dialect.name == "postgresql":
-        # Without statistics (a table that was filled a moment ago) PostgreSQL would read and sort all that is left for
-        # each stretch.
+        # Without statistics (a newly filled table) PostgreSQL would read and sort all remaining rows for each slice.
         session.execute(text("SET LOCAL enable_bitmapscan = off"))
 
 
@@ -136,7 +135,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
     key = PageCrawl.domain_id, PageCrawl.page_id, PageCrawl.attempt
     part = (
         select(PageCrawl)
-        # Keyset, by the order of the primary key: OFFSET would read the whole execution again for each stretch.
+        # Keyset pagination in primary key order: OFFSET would read the whole execution again for each slice.
         .where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
         .order_by(*key)
         .limit(STRETCH)
@@ -173,7 +172,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
         .outerjoin(_Via, found_on)
         .order_by(one.domain_id, one.page_id, one.attempt)
     ).all()
-    # The stretch is cut before retried attempts are left out: a short list is not the end, a short stretch is.
+    # The slice is cut before retried attempts are removed: only a short slice is the end, not a short list.
     last = rows[-1] if len(rows) == STRETCH else None
     return [row for row in rows if not row.is_skipped], None if last is None else (last[0], last[1], last[2])
 
@@ -258,7 +257,7 @@ def captures_by_id(session: Session, ids: Sequence[int]) -> dict[int, CaptureRow
 
 
 def _capture(row: Any) -> CaptureRow:
-    # SQLite has no booleans: 0 and 1 would stand as such in the JSON of a frozen list, and change its digest.
+    # SQLite has no booleans: 0 and 1 would change the JSON of a frozen list, and its digest.
     found = CaptureRow._make(row)
     return found._replace(withdrawn=bool(found.withdrawn), is_page=bool(found.is_page))
 
@@ -304,7 +303,7 @@ def feed_items(
         .where(
             FeedItem.source_id == source_id,
             FeedItem.found_at <= until,
-            # Waiting items are intended, however long ago they were named.
+            # Waiting items are intended, however old they are.
             or_(FeedItem.execution_id.is_(None), FeedItem.found_at >= since),
         )
     )
@@ -339,7 +338,7 @@ def jobs_of_source(session: Session, source_id: int) -> list[ShardState]:
 def with_latest(session: Session, jobs: Iterable[Job]) -> list[ShardState]:
     rows = list(jobs)
     newest = (
-        # One question for all jobs; a source may have hundreds.
+        # One query for all jobs: a source may have hundreds.
         select(func.max(Execution.id)).where(Execution.job_id.in_([row.id for row in rows])).group_by(Execution.job_id)
     )
     latest = {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(newest)))}
@@ -352,7 +351,7 @@ def job_of_edition(session: Session, job_id: int) -> Job | None:
         select(Job)
         .where(Job.id == job_id, Job.edition_id.is_not(None), Job.deleted_at.is_(None))
         .with_for_update()
-        # The session may hold this row as it was before the lock.
+        # The session may hold this row's state from before the lock.
         .execution_options(populate_existing=True)
     ).one_or_none()
 
@@ -374,7 +373,7 @@ def executions_of(session: Session, job_ids: Collection[int]) -> list[Execution]
 
 def attach_shard(job: Job, *, edition_id: int, key: str, kind: str, now: datetime) -> None:
     job.edition_id, job.shard_key, job.shard_kind, job.updated_at = edition_id, key, kind, now
-    # A job that was salvaged may carry a decision of before.
+    # A salvaged job may have an earlier decision.
     job.acceptance_state = job.acceptance_state or "pending"
 
 
@@ -386,7 +385,7 @@ def note_reports(session: Session, paths: Mapping[int, str]) -> None:
 
 def mark_shard(job: Job, acceptance: str, *, now: datetime, details: dict[str, Any] | None = None) -> None:
     """Store the decision about a shard; `details` are added to the job's own."""
-    # updated_at is what makes an edition due for a new report: it changes only if something did.
+    # updated_at makes an edition due for a new report: change it only if something changed.
     if job.acceptance_state == acceptance and not details:
         return
     job.acceptance_state, job.updated_at = acceptance, now

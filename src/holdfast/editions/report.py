@@ -127,16 +127,16 @@ def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
     for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
         known = shard.job.acceptance_state
-        # A report never changes a decision of an operator, ...
+        # A report never changes an operator's decision, ...
         if shard.state.is_accepted or known == wanted:
             continue
         job = queries.job_of_edition(session, shard.job.id)
-        # ... not even one that was made since the shards were read.
+        # ... not even one made since the shards were read.
         if job is not None and job.acceptance_state == known:
             queries.mark_shard(job, wanted, now=now)
 
 
-# Called with how many rows were read so far; it may raise to break off, and then nothing was written.
+# Called with the number of rows read; if it raises, nothing is written.
 OnRow = Callable[[int], None]
 
 
@@ -154,7 +154,7 @@ def write_report(
     Without `apply` nothing is written. Raise EditionNotFound; LedgerUnbalanced if the rows do not add up,
     EditionBusy, NoSpace: then nothing is changed.
     """
-    # Before the edition is read: a job that changes after that makes the edition due for another report.
+    # Take the time before reading the edition: a later change of a job makes the edition due for another report.
     now = clock.now()
     with draft_of(database, home, edition_id) as (made, view):
         tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
@@ -164,17 +164,17 @@ def write_report(
         rows = (decided(row, decisions.get(row.seen.url_hash)) for row in united) if decisions else united
         ledger, table = _write_ledger(made, rows, tally)
         manifest = _write_manifest(database, made, view)
-        # Against the file itself, not against the rows to write: a full disk or a fault of the sort shows here.
+        # Check the file itself, not the rows to write: this reveals a full disk or a bug of the sort.
         with (made.scratch / ledger.name).open("rb") as file:
             recounted = Counter(json.loads(line)["outcome"] for line in file)
         tally.check(written=ledger.rows, recounted=recounted)
         content = compose(view, tally, _figures(database, view), [ledger, manifest, table], now=now)
         if not apply:
-            # A dry run does all of the work, so that it refuses what the real one would refuse.
+            # A dry run does all the work, so it fails whenever the real one would.
             return content, made.folder
         made.publish(ledger, manifest, table, *_report_files(made, content))
         with database.write() as session:
-            # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
+            # Shards may have changed meanwhile: the row needs the edition's current state.
             view = view_edition(session, edition_id)
             assessed = assess(view, content, tally.missing_seeds)
             record_report(session, view, assessed, summary(view, assessed), now=now)
@@ -221,7 +221,7 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
         return {"snapshot_id": row.id, "job_id": shard.job.id, "withdrawn": True}
     path = row.warc_path
     if path is not None and PurePath(path).is_absolute():
-        # Where a file lies outside the data directory is no reader's business; its name finds it.
+        # Readers must not see paths outside the data directory; the file's name suffices.
         path = PurePath(path).name
     return {
         "snapshot_id": row.id,
@@ -254,14 +254,14 @@ def _figures(database: Database, view: EditionView) -> dict[str, Any]:
         kept = queries.with_frontier(session, ids)
     with closing(connect(database.url)) as raw_db:
         sitemaps = queries.sitemaps(raw_db, ids)
-    # The last run of a shard has the figures of all: adding them up would count a page for each retry.
+    # A shard's last run has the figures of all: their sum would count a page for each retry.
     newest = {shard.job.id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())
     return {
         "exclusion_rules": [left._asdict() for left in left_out],
         "sitemaps": dict(sorted(sitemaps.items())),
-        # Another crawler reported these only as numbers.
+        # Another crawler reported only the numbers of these.
         "unnamed": {"failed": failed, "not_reached": waiting},
     }
 
@@ -270,7 +270,7 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-# A report, and all seeds that its ledger has as missing.
+# A report, and all seeds missing in its ledger.
 StoredReport = tuple[dict[str, Any], list[MissingSeed]]
 
 
@@ -280,7 +280,7 @@ def read_report(folder: Path) -> StoredReport | None:
         content = json.loads((folder / REPORT_JSON).read_bytes())
         with (folder / LEDGER).open("rb") as lines:
             missing = missing_seeds(lines)
-        # The ledger and the report are two files: after a kill between two renames they may be of two moments.
+        # Ledger and report are two files: a kill between two renames may leave them out of step.
         is_whole = content["counts"]["missing_seeds"] == len(missing) and isinstance(content["shards"], list)
     except (OSError, ValueError, KeyError, TypeError):
         return None

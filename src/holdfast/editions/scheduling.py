@@ -53,7 +53,7 @@ class CampaignRun:
 
     def at(self, code: str, number: int = 0) -> datetime:
         """Return when a source's job is due: one second apart, in campaign order; shards are milliseconds apart."""
-        # Workers take the earliest first: a second apart keeps the order, and no two jobs begin at one moment.
+        # Workers lease the earliest job first: a second apart keeps the order, and no two jobs start together.
         return self._begin + timedelta(seconds=self._order[code], milliseconds=number)
 
     def take(self) -> bool:
@@ -86,27 +86,27 @@ class Campaigns:
         now = self._clock.now()
         year = campaign.campaign_year(request.year, now=now)
         plan = Plan(year=year, entries=(), applied=False)
-        # A dry run writes the same rows and rolls back: what it shows is what would be done, with the same refusals.
+        # A dry run writes the same rows and rolls back: it shows the same results and the same errors.
         with suppress(_Undone), self._database.write() as session:
             every = sources(session, limit=_MAX_SOURCES)
-            # By all sources, not those of this plan: a source that is scheduled alone gets the same second.
+            # Rank all sources, not those of this plan: a source scheduled alone gets the same second.
             order = {code: rank for rank, code in enumerate(campaign.in_order(row.code for row in every))}
             run = CampaignRun(request, year=year, now=now, order=order)
             entries = [entry for code in _codes(request, every) for entry in self._entries(session, code, run, one)]
             plan = replace(plan, entries=tuple(entries))
-            # One error keeps the whole plan from being applied: half a campaign is harder to mend than none.
+            # One error cancels the whole plan: half a campaign is harder to repair than none.
             if not request.apply or plan.refused:
                 raise _Undone
             if plan.made:
                 names = [entry.name for entry in plan.made]
                 audit.record(session, self._clock, action=action, subject=f"year {year}", detail={"jobs": names})
             return replace(plan, applied=True)
-        # The ids of rows that were rolled back belong to other rows soon.
+        # Ids of rolled back rows will belong to other rows.
         return replace(plan, entries=tuple(replace(entry, job_id=None) for entry in plan.entries))
 
     def _entries(self, session: Session, code: str, run: CampaignRun, one: _EntriesOfSource) -> list[PlanEntry]:
         found = source_by_code(session, code)
-        # Locked: two campaigns that are planned at once must not give a source two jobs of one year.
+        # Lock the source: two concurrent campaigns must not give it two jobs for one year.
         source = None if found is None else locked_source(session, found.id)
         if source is None:
             return [PlanEntry(source=code, step=PlanStep.ERROR, reason=no_source(code))]
@@ -117,7 +117,7 @@ class Campaigns:
         made = PlanEntry(source=source.code, step=PlanStep.CREATE, name=name, at=run.at(source.code))
         known = [one for one in queries.jobs_of_source(session, source.id) if one.status != "cancelled"]
         annual = [one for one in known if is_annual(one, source, run.year)]
-        # Which of them the edition is made from, only an operator can say.
+        # Only an operator can decide which of them the edition uses.
         if sum(one.job.kind == ANNUAL for one in annual) > 1:
             several = ", ".join(str(one.job.id) for one in annual)
             reason = f"several jobs are its annual job of {run.year}: {several}; cancel all but one"
@@ -153,7 +153,7 @@ class Campaigns:
         except Invalid as exc:
             return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
-        # Behind the job, in its transaction: a job without an edition would not be part of any report.
+        # Attach the job in its transaction: a job without an edition would be in no report.
         queries.attach_shard(job, edition_id=edition.id, key=key, kind=kind, now=run.now)
         return replace(entry, job_id=job.id, notes=notes)
 
@@ -162,7 +162,7 @@ class Campaigns:
         known = queries.jobs_of_source(session, source.id)
         whole = [one for one in known if is_annual(one, source, run.year) and one.job.kind != SHARD]
         skipped = PlanEntry(source=source.code, step=PlanStep.SKIP)
-        # Until the whole crawl has its report, nothing says which seeds lack something.
+        # Before the whole crawl's report, it is unknown which seeds lack something.
         if whole and (edition is None or edition.generated_at is None):
             return [replace(skipped, reason=Skip.NO_REPORT.value)]
         gaps = edition and (edition.missing_url_count or edition.failed_url_count or edition.needs_review_shard_count)
@@ -223,7 +223,7 @@ class Campaigns:
         try:
             seeds = config_of(source).seeds
         except Invalid:
-            # A source that is no longer valid still has captures of the year: they are taken in without seeds.
+            # A source that became invalid still has captures of the year: attach them without seeds.
             seeds = ()
         edition = ensure_edition(session, source, run.year, seeds=seeds, now=run.now)
         taken = {one.job.shard_key for one in found if one.job.edition_id is not None}
@@ -270,10 +270,10 @@ def _why_not(known: list[ShardState], annual: list[ShardState], name: str) -> Sk
 def _is_active(one: ShardState) -> bool:
     """Return whether a job would crawl the site during the campaign; a waiting recurring job does not count."""
     job = one.job
-    # An ad-hoc crawl has no schedule; it is at the site only while its execution runs.
+    # An ad-hoc crawl has no schedule; it sends requests only while its execution runs.
     if job.state is None:
         return one.latest is not None and one.latest.state in ("queued", "running")
-    # A recurring job that waits for its next turn does not disturb the annual crawl.
+    # A recurring job between two runs does not disturb the annual crawl.
     if job.schedule_enabled and job.interval_minutes is not None:
         return one.status in ("running", "retryable")
     return one.status in _ACTIVE

@@ -72,7 +72,7 @@ def write_pages(
     if first_count == count:
         (below / EXTRA).unlink()
     elif not first_count:
-        # No seed was captured under its own address: a reader must still find a page to begin with.
+        # No seed was captured under its own URL: a reader still needs a page to start with.
         (below / EXTRA).replace(below / PAGES)
     names = [name for name in (PAGES, EXTRA) if (below / name).exists()]
     return ({} if main is None else {"mainPageUrl": main.url, "mainPageDate": _stamp(main.captured_at)}), names
@@ -102,7 +102,7 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
     after = -1
     while True:
         cancellation.check()
-        # An export may run for hours, and a transaction as long would keep old rows alive.
+        # An export may run for hours, and such a long transaction would keep old rows alive.
         with database.read() as session:
             rows = queries.page_rows(session, execution_id, after=after, limit=_PAGES_AT_ONCE)
         yield from rows
@@ -130,10 +130,9 @@ def _stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-# Lines of one compressed block, as the field's packages have; a reader fetches whole blocks.
+# Lines per compressed block, as in other tools' packages; a reader fetches whole blocks.
 BLOCK_LINES = 1024
-# What a record takes on the disk while an index is sorted, in bytes: every other one is a line of some 300, with its
-# share of a merge.
+# Bytes of disk per record while an index is sorted: every other one is a line of some 300, plus its share of a merge.
 RECORD_BYTES = 200
 _PAGE = 2000
 
@@ -207,7 +206,7 @@ def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[byte
     incoming = iter(lines)
     while part := list(islice(incoming, BLOCK_LINES)):
         total += len(part)
-        # No time and no name in the header: the same lines give the same bytes.
+        # Write no time and no name in the header: the same lines give the same bytes.
         block = gzip.compress(b"".join(part), 6, mtime=0)
         blocks.write(block)
         where = {"offset": at, "length": len(block), "digest": f"sha256:{sha256(block).hexdigest()}", "filename": name}
@@ -257,15 +256,15 @@ class Records:
         for original in originals.values():
             if original.warc_file_id in self._names or original.id in self._places:
                 continue
-            # An original of an earlier execution is in no file of this package: without a copy pywb and wabac.js show
-            # nothing for its revisits.
+            # No file of this package has an earlier execution's original: without a copy pywb and wabac.js show nothing
+            # for its revisits.
             place = self.originals.add(original, self._paths.get(original.warc_file_id))
             if place is not None:
                 self._places[original.id] = place
                 name, offset = place
                 yield cdxj_line(original, name, offset=offset)
         for row in batch:
-            # A 304 is not listed: pywb would answer with the 304 itself, and wabac.js never finishes loading. Unlisted,
+            # Do not list a 304: pywb would respond with the 304 itself, and wabac.js never finishes loading. Unlisted,
             # the nearest capture is shown, which is what the server confirmed.
             if row.warc_file_id in self._names and not (row.record_type == "revisit" and row.status == 304):
                 yield cdxj_line(row, self._names[row.warc_file_id])
@@ -281,7 +280,7 @@ class Records:
 
 
 WACZ_VERSION = "1.1.1"
-# Raised with any change that gives the same rows other bytes.
+# Increase it with any change that gives the same rows other bytes.
 LAYOUT_VERSION = 5
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
@@ -308,11 +307,11 @@ class Contents:
     @property
     def fingerprint(self) -> str:
         """Everything the package's bytes depend on: files, time of indexing, takedowns, and layout version."""
-        # The version too: the description inside the package names it.
+        # Include the version: the description inside the package names it.
         facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
         facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
         facts += [[file.id, file.path, file.size, file.sha256, str(file.indexed_at)] for file in self.files]
-        # Of takedowns only those that concern it, if they are known; of sources all that are for members.
+        # Include only takedowns that concern it, if known, and all sources that are for members.
         sources = self.withdrawals.split("-", 3)[3:]
         facts += [self.withdrawals] if self.noted is None else [sources, sorted(self.noted)]
         facts += map(list, self.hidden)
@@ -363,7 +362,7 @@ def _contents(session: Session, executions: list[ExportedExecution], title: str,
         sealed = queries.sealed_files(session, execution.id)
         hidden += hidden_records(session, execution.id, [file.id for file in sealed])
         files += sealed
-    # All read in one session, so that files, hidden records and fingerprint belong to one moment.
+    # Read all in one session, so that files, hidden records and fingerprint are consistent.
     return Contents(
         executions=tuple(executions),
         title=title,
@@ -420,7 +419,7 @@ def build(
     resources = [
         *archive,
         *records.originals.resources(),
-        # Both: wabac.js loads the .idx and passes over a .cdx.gz alone, `wacz validate` asks for the .cdx.gz.
+        # Write both: wabac.js loads the .idx and ignores a .cdx.gz alone, `wacz validate` requires the .cdx.gz.
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
         *(_generated(folder, f"pages/{name}") for name in pages),
     ]
@@ -453,11 +452,10 @@ def _archive_members(
     for number, file in enumerate(contents.files, 1):
         path = locate(home, file.path)
         on_step(FileStep(number, len(contents.files), path.name, "checking"))
-        # The sizes and checksums of the ZIP are those of the sealing: bytes of another file would make a broken
-        # package.
+        # The ZIP's sizes and checksums are from sealing: bytes of another file would make a broken package.
         if not path.is_file() or path.stat().st_size != file.size:
             raise MemberChanged(f"{file.path} is not as it was sealed; see: holdfast verify {home}")
-        # Validators of packages take plain names only; ours may carry what its first owner called the file.
+        # Validators accept only plain names; ours may contain the file's original name.
         plain = _ODD_IN_NAME.sub("-", path.name)
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)

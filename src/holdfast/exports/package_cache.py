@@ -40,15 +40,15 @@ from holdfast.warc.roots import locate
 from holdfast.withdrawals.viewers import Viewer, seen_by
 from holdfast.withdrawals.visibility import is_any_withdrawn, pages_taken_down
 
-# What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
-# and a lock on it is shared by all that read the package.
+# The package's contents. This file is written last, its age shows the package's last use, and all readers of the
+# package share a lock on it.
 LAYOUT = "layout.json"
 _LOCK = ".lock"
-# What the process that holds the lock does.
+# The work of the process that holds the lock.
 _STEP = ".step"
 # Layouts that stay in memory.
 _HELD = 16
-# Packages of which it is known in memory which takedowns concern them.
+# Packages whose relevant takedowns are known in memory.
 _NOTED = 256
 
 
@@ -255,15 +255,15 @@ class PackageCache:
 
     def _write(self, contents: Contents, fresh: Path, folder: Path, on_step: OnStep) -> None:
         """Write a package into the folder `fresh`; members are named by their final path in `folder`."""
-        # The first request has it made for all readers that may have it: with public originals and those of its source.
+        # The first request builds it for all readers that may have it: with public originals and those of its source.
         with seen_by(Viewer(granted=contents.executions[0].source_id)):
             members = build(self._database, self._home, contents, fresh, on_step)
         items = [_item(member, self._home, fresh, folder) for member in members]
         layout = {"moment": to_micros(contents.moment), "members": items}
         (fresh / LAYOUT).write_text(json.dumps(layout))
-        # After a power loss a package must be complete or missing: it gets its name when its bytes are on disk.
+        # After a power loss a package must be complete or missing: name it when its bytes are on disk.
         for path in fresh.rglob("*"):
-            # Files too: opening one and syncing it is the same call.
+            # This works for files, too: open and sync are the same calls.
             sync_directory(path)
         sync_directory(fresh)
 
@@ -271,7 +271,7 @@ class PackageCache:
         """Delete packages and page lists, least recently used first, until the cache fits its limit; `keep` stays."""
         for place in _places_in(self._folder):
             if place != keep.parent:
-                # A place whose lock is held is being built: its unfinished folders are that builder's.
+                # A locked folder is being built: unfinished folders in it belong to its builder.
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
                     _remove_unfinished(place)
         found = [*_packages_below(self._folder), *stored_notes(self._folder)]
@@ -328,7 +328,7 @@ def _reading(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            # It may have been removed and rebuilt between the two steps.
+            # Another process may have removed and rebuilt it between the two steps.
             is_there = os.path.samestat(os.fstat(fd), (folder / LAYOUT).stat())
         except (BlockingIOError, FileNotFoundError) as exc:
             raise PackageBusy from exc
@@ -350,7 +350,7 @@ def _remove(folder: Path) -> bool:
         return True
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # By a name of its own first: half a package must not stand where a whole one is looked for.
+        # Use a temporary name first: half a package must not have a package's name.
         gone = folder.with_name(f".removed-{folder.name}-{os.getpid()}")
         folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
@@ -377,7 +377,7 @@ def _item(member: ZipMember, home: Path, fresh: Path, folder: Path) -> dict[str,
 
 def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
     if isinstance(segment, bytes):
-        # Blanked records are mostly blanks: a gap of 64 KiB becomes some hundred characters of the layout.
+        # Redacted records are mostly spaces: a gap of 64 KiB becomes some hundred characters of the layout.
         return ["bytes", zlib.compress(segment, 9).hex()]
     path = folder / segment.path.relative_to(fresh) if segment.path.is_relative_to(fresh) else segment.path
     shown = path.relative_to(home) if path.is_relative_to(home) else path
@@ -402,6 +402,6 @@ def _member(item: dict[str, Any], home: Path) -> ZipMember:
         if kind == "file":
             segments.append(FileRange(home / facts[0], facts[1], facts[2]))
         else:
-            # A long gap is one piece many times over; it is held once.
+            # A long gap repeats one piece, which is held once.
             segments.append(same.setdefault(facts[0], zlib.decompress(bytes.fromhex(facts[0]))))
     return ZipMember(name=item["name"], crc32=item["crc32"], segments=tuple(segments))

@@ -142,7 +142,7 @@ def broken_ends(session: Session, ids: Iterable[int]) -> dict[int, BrokenEnd]:
         last = session.execute(
             select(Snapshot.warc_offset, Snapshot.id).where(ids_of_file).order_by(Snapshot.id.desc()).limit(1)
         ).one_or_none()
-        # Damage in the middle can look like an end; captures behind it are read by their offsets, and stay.
+        # Damage in the middle can look like an end; captures after it are read by their offsets and kept.
         if last is None or last[0] <= offset:
             found[file_id] = (offset, last[1] if last is not None and last[0] == offset else None)
     return found
@@ -167,9 +167,9 @@ def page_rows(session: Session, execution_id: int, *, after: int, limit: int) ->
             Snapshot.execution_id == execution_id,
             Snapshot.is_page,
             Snapshot.id > after,
-            # A record may have no status line; a redirect or an error page is no page to begin reading with.
+            # A record may lack a status line; a redirect or an error page is no good first page.
             or_(Snapshot.status.is_(None), is_ok()),
-            # A reader of the package asks for pages with GET.
+            # Readers of the package request pages with GET.
             Snapshot.method.is_(None),
             *visible(),
         )

@@ -33,13 +33,13 @@ from holdfast.withdrawals.hidden_captures import HiddenRecord
 
 NOTE = "a record stood here that was withdrawn from this archive"
 _PIECE_BYTES = 64 * 1024
-# A last piece shorter than this might hold no record that says what stood there.
+# A shorter last piece might not fit a replacement record.
 _LEAST_BYTES = 1024
 _ASKED_AT_ONCE = 500
 _EMPTY_MEMBER = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff%b\0\x03\0" + b"\0" * 8
 _SKIPPABLE = 0x184D2A50
 _CAPTURES = ("response", "revisit", "resource")
-# Browser crawlers name the text, the picture and the like of a page so: urn:text:https://…, screenshot:https://…
+# Browser crawlers name a page's text, screenshot and the like so: urn:text:https://…, screenshot:https://…
 _PREFIX = re.compile(r"(?:urn:)?[a-z-]{1,32}:(?=https?://)", re.IGNORECASE)
 _ZERO_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -97,11 +97,11 @@ def find_gaps(
     offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (records.offsets, records.ids, records.moments))
     chosen = np.isin(offsets, np.fromiter(lengths, np.int64, len(lengths)))
     linked_by = np.frombuffer(records.link_from, np.uint32)
-    # With a hidden record, blank the records that it names as made together with it, such as its request.
+    # With a hidden record, redact the records that it names as concurrent, such as its request.
     is_together = np.frombuffer(records.link_is_together, np.bool_)
     linked = np.frombuffer(records.link_to, np.int64)[is_together & chosen[linked_by]]
-    # Notes and pictures of a page often name no record, only its address and time; captures are excluded, because
-    # each has a takedown of its own.
+    # Metadata and screenshots of a page often have only its URL and time; exclude captures, because each has its own
+    # takedown.
     accompanies = ~np.frombuffer(records.is_capture, np.bool_) & (moments != 0) & np.isin(moments, moments[chosen])
     wanted = chosen | np.frombuffer(records.is_hidden, np.bool_) | np.isin(ids, linked) | accompanies
     _add_followers(records, wanted)
@@ -120,15 +120,15 @@ def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _Rec
                 records.is_hidden[number] = True
         unasked.clear()
 
-    # Checked between two pieces, too: one member can take hours to yield a record.
+    # Check between two pieces, too: one member can take hours to yield a record.
     for number, record in enumerate(read_records(path, lambda _damage: None, cancellation.check)):
         cancellation.check()
-        # By the key of takedowns, so that every spelling of an address matches.
+        # Use the takedown's key, so that every spelling of a URL matches.
         key = named_page(record.head.url)
         records.add(record, key)
         if key:
             unasked.setdefault(key, []).append(number)
-        # Some hundred keys in one question: one for each of a million records would take minutes.
+        # Look up some hundred keys per query: one query for each of a million records would take minutes.
         if number % _ASKED_AT_ONCE == 0:
             ask()
     ask()
@@ -152,7 +152,7 @@ def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None
         cancellation.check()
         names = np.unique(ids[fresh])
         places = np.minimum(np.searchsorted(targets, names), len(targets) - 1)
-        # Each target is followed once: any number of records may bear one id.
+        # Follow each target once: any number of records may have one id.
         places = places[(targets[places] == names) & ~is_done[places]]
         is_done[places] = True
         many = counts[places]
@@ -163,7 +163,7 @@ def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None
 
 
 def _hash64(text: str) -> int:
-    # Addresses are compared by as many bits everywhere; a collision would blank one record too many, never too few.
+    # URLs are compared by this many bits everywhere; a collision would redact one record too many, never too few.
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
@@ -234,7 +234,7 @@ def is_noted(folder: Path, digest: str) -> bool:
 def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
     """Return the keys of the pages that a file names; the first call reads the whole file, which may take minutes."""
     kept = _kept(folder, digest)
-    # A power loss may leave an empty or cut note: it counts as missing, never as "names no page".
+    # A power loss may leave an empty or truncated note: treat it as missing, never as "names no page".
     with suppress(FileNotFoundError, EOFError, gzip.BadGzipFile, zlib.error):
         if packed := kept.read_bytes():
             with suppress(OSError):  # of another owner: its age stays as it is
@@ -261,9 +261,9 @@ def stored_notes(folder: Path) -> list[CachedFile]:
 
 def _named_in(path: Path) -> list[str]:
     keys: set[str] = set()
-    # Damage is ignored: a hidden record that cannot be read is blanked by its position.
+    # Ignore damage: an unreadable hidden record is redacted by its position.
     for record in read_records(path, lambda _damage: None, cancellation.check):
         cancellation.check()
-        # A revisit names the page of its original, too.
+        # A revisit contains its original's URL, too.
         keys |= {named_page(name) for name in (record.head.url, record.head.address("WARC-Refers-To-Target-URI"))}
     return sorted(keys)

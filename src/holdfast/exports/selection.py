@@ -65,7 +65,7 @@ def pack_selection(database: Database, home: Path, ids: Sequence[int], *, title:
     lines, records = list[bytes](), CopiedRecords("captures")
     for row in sorted(rows.values()):
         place = records.add(row, files.get(row.warc_file_id))
-        # As in whole packages, a 304 is not listed: readers would show the 304 itself.
+        # As in whole packages, do not list a 304: readers would show the 304 itself.
         if place is not None and not (row.record_type == "revisit" and row.status == 304):
             lines.append(cdxj_line(row, place[0], offset=place[1]))
     resources = records.resources()

@@ -75,7 +75,7 @@ def cell(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return stamp(value)
-    # Titles are written by strangers: a cell that a spreadsheet would take for a formula gets an apostrophe before it.
+    # Titles come from the web: prefix a cell that a spreadsheet would treat as a formula with an apostrophe.
     text = str(value).replace("\0", "")
     return guarded(text) if isinstance(value, str) else text
 
@@ -138,7 +138,7 @@ def change_rows(database: Database, reach: ExportReach, *, site: str) -> Iterato
         if not ids:
             return
         yield from (_change(event, site) for event in page[:left])
-        # By the queried ids: changes under a takedown are not on the page, and are skipped.
+        # Iterate over the queried ids: changes under a takedown are not on the page, and are skipped.
         after, left = ids[-1], None if left is None else left - len(page)
 
 

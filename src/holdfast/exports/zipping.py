@@ -69,7 +69,7 @@ class VirtualZip:
 
     def __init__(self, members: Sequence[ZipMember], moment: datetime) -> None:
         names = [member.name for member in members]
-        # Readers differ in which of two members of one name they take.
+        # Readers differ in which of two members with one name they use.
         if len(set(names)) != len(names):
             raise ValueError("two members of one name")
         self._segments: list[Segment] = []
@@ -133,7 +133,7 @@ class _OpenFile:
             if not piece:
                 raise MemberChanged(f"{segment.path.name} is shorter than when it was sealed; see: holdfast verify")
             left -= len(piece)
-            # A client may have gone: a package of gigabytes is not read to its end for nothing.
+            # The client may have disconnected: do not read a package of gigabytes to its end.
             cancellation.check()
             yield piece
 

@@ -24,7 +24,7 @@ class Trouble(StrEnum):
     UNEXPECTED = "unexpected"
 
 
-# Polls in a row that end so until the feed is disabled; the others never disable one.
+# Consecutive polls with this trouble after which the feed is disabled; other troubles never disable one.
 DISABLE_AFTER = {
     Trouble.NOT_FOUND: 3,
     Trouble.GONE: 1,
@@ -34,14 +34,14 @@ DISABLE_AFTER = {
     Trouble.PARSE_ERROR: 5,
 }
 
-# Stands where a trouble does while an operator has disabled the feed: then no answer enables it.
+# Stored instead of a trouble while an operator has disabled the feed: no response enables it then.
 BY_HAND = "by_hand"
 
-# Stored as the trouble of a feed that lists more items than may wait: it is healthy, and the rest is read again.
+# Stored as the trouble of a feed with more items than may be queued: it is healthy, and the rest is read later.
 BACKLOG = "backlog"
 
-# Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
-# them would have them requested again at every poll.
+# Feeds that their responses disabled this long ago make room for new ones. Removed earlier, they would be requested
+# again at every poll if an index still lists them.
 FORGOTTEN_AFTER = timedelta(days=30)
 
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
@@ -67,7 +67,7 @@ def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
             return _BY_STATUS[status]
         if 500 <= status <= 599:
             return Trouble.UPSTREAM_FAILURE
-        # A good answer whose body broke off: the status alone would call it a success.
+        # A successful response with a truncated body: its status alone would count as a success.
         if outcome is Outcome.FAILED and 200 <= status <= 299:
             return Trouble.NETWORK
         return None if outcome is Outcome.SUCCESS else Trouble.UNEXPECTED
@@ -76,7 +76,7 @@ def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
 
 def limited_wait(errors: int) -> timedelta:
     """Return how long to pause a feed after this many consecutive 429 responses."""
-    # 2, 4, 8 … 96 steps of five minutes: eight hours at most, or a feed that was limited once would never be asked
+    # 2, 4, 8 … 96 steps of five minutes: at most eight hours, or a feed that was limited once would never be polled
     # again.
     steps: int = min(2 ** min(errors, 10), _LIMIT_STEPS)
     return steps * _LIMIT_STEP
@@ -89,10 +89,10 @@ def after_failure(
 
     A longer Retry-After of the server overrides our own wait.
     """
-    # Another class restarts the count: a site that moves from 500 to 404 tells two different things.
+    # Another class of error restarts the count: a 500 that becomes a 404 is a different trouble.
     errors = before.errors + 1 if before.trouble == trouble else 1
     limit = DISABLE_AFTER.get(trouble)
-    # A feed that was disabled before keeps its date: 30 days after it, it makes room for new ones.
+    # A feed that is already disabled keeps its date: 30 days later it makes room for new ones.
     if limit is not None and errors >= limit:
         return FeedHealth(errors=errors, trouble=trouble.value, disabled_at=before.disabled_at or now)
     wait = limited_wait(errors) if trouble is Trouble.RATE_LIMITED else interval
@@ -102,7 +102,7 @@ def after_failure(
 
 def interval_of(origin: str, settings: FeedSettings) -> timedelta:
     """Return the usual time between two polls: long for a sitemap from an index, which announces its changes."""
-    # Its index names it with a date when it changes; the long interval is only for indexes that give none.
+    # Its index gives a date when it changes; the long interval is for indexes without dates.
     if origin == "index":
         return timedelta(hours=_CHILD_HOURS)
     return timedelta(minutes=settings.interval_minutes)

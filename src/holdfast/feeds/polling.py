@@ -45,7 +45,7 @@ class FeedSearch:
 
     def __init__(self, start: int) -> None:
         self._starts = {start}
-        # Set while the usual places may still have to be tried.
+        # Set while the usual paths may still have to be tried.
         self._origin: str | None = None
         self._pending: set[int] = set()
         self._named: set[int] = set()
@@ -60,11 +60,12 @@ class FeedSearch:
         except UrlRefused:
             return []
         if visit.redirected_to is not None and visit.status is not None and 300 <= visit.status < 400:
-            # Another domain is visited in its own turn, under its own lease; the answer from there is the start page.
+            # Another domain is requested separately, under its own lease; its response is the start page.
             self._starts.add(landed.hash64)
             return []
         self._origin = landed.origin
-        # The usual places are guesses, tried only if none of the named feeds is one: six requests less for most sites.
+        # The usual paths are guesses, tried only if none of the linked feeds is valid: six requests less for most
+        # sites.
         self._pending = {found.url_hash for found in visit.feeds}
         return list(visit.feeds) or self._places()
 
@@ -89,9 +90,9 @@ class FeedSearch:
         return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, 0) for url in urls]
 
 
-# A date further in the future is no date: nothing could ever be newer.
+# Ignore dates further in the future: nothing could ever be newer.
 _AHEAD = timedelta(days=1)
-# If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing.
+# If more than five known URLs, and four of five, changed at the same time, their dates are meaningless.
 _MANY, _NEARLY_ALL = 5, 0.8
 
 
@@ -118,7 +119,7 @@ def sort_items(
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
     for found, told_at in items:
         item_date = None if told_at is None else to_micros(told_at)
-        # Clocks of servers run ahead, and some feeds announce events; a day is taken for such a clock.
+        # Server clocks run fast, and some feeds announce events; allow one day for such a clock.
         if item_date is not None and item_date > latest:
             item_date = None
         row = FeedItemRow(found.url_hash, found.url, item_date)
@@ -131,24 +132,24 @@ def sort_items(
         before = known[found.url_hash]
         if item_date is not None and (before is None or item_date > before):
             (news.dated if before is None or too_old else news.moved).append(row)
-    # A deployment that touches every file changes every date of a sitemap: believed, it would recrawl the site.
+    # A deployment that touches every file changes every date of a sitemap and would cause a recrawl of the site.
     if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
         news.dated, news.moved, news.trusted = news.dated + news.moved, [], False
     return news
 
 
 _log = log.get()
-# Items that one transaction writes: some 20 ms.
+# Items per transaction: some 20 ms.
 _ITEMS_AT_ONCE = 2000
-# Indexes that name indexes are followed so far: a hostile one names itself under ever new addresses.
+# Limit of nested indexes: a hostile one links to itself under ever new URLs.
 _MAX_DEPTH = 3
 _LIST_PRIORITY = 3
-# Items of feeds are requested before those of sitemaps: they are news, a sitemap may be the whole site.
+# Request feed items before sitemap items: feeds have news, a sitemap may list the whole site.
 _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
-# Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments.
+# Discover feeds on the start page and one link from it: every article of a blog has a comment feed.
 _NOTICED_DEPTH = 1
 _TRIES = 3
-# Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds.
+# Share of the item queue that sitemaps may fill: the rest is for news from feeds.
 _SITEMAP_SHARE = 0.8
 
 
@@ -180,18 +181,18 @@ class FeedPolling:
         self._source_id, self._execution_id, self._polls = source_id, execution_id, polls
         self._search = FeedSearch(start) if start is not None else None
         self._room = self._limits.feeds_items
-        # The page of each feed that was polled here: items name it as where they were found.
+        # The page of each feed polled here: items record it as their origin.
         self._pages: dict[int, int] = {}
-        # Addresses of lists that have answered here.
+        # Lists that have responded here.
         self._heard: set[int] = set()
-        # Feeds that sent us to another domain for now, by where: that answer is theirs.
+        # Feeds that temporarily redirect to another domain, by target: its response is theirs.
         self._sent: dict[int, set[int]] = {}
 
     def record_visits(self, visits: Iterable[Visit]) -> None:
         """Write what these visits mean for feeds, and enqueue new items; call before the visits are settled."""
         changed = False
         for visit in visits:
-            # Lists are requested as attempts of kind sitemap, feeds included.
+            # Lists, including feeds, are requested as attempts of kind sitemap.
             if self._polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
@@ -210,14 +211,14 @@ class FeedPolling:
 
     def take(self) -> int:
         """Enqueue waiting items up to this poll's limit; return how many. Each step is atomic."""
-        # Two workers may poll for one source at the same moment; the loser reads the rest again.
+        # Two workers may poll for one source at the same time; the loser reads the rest again.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
                 waiting = polling_queries.waiting_items(tx, source_id=self._source_id, limit=self._room)
             if not waiting:
                 return 0
             try:
-                # One transaction a feed: the pages name the feed that led to them.
+                # One transaction per feed: pages record the feed that led to them.
                 for feed_id in dict.fromkeys(item.feed_id for item in waiting):
                     self._enqueue([item for item in waiting if item.feed_id == feed_id], via=self._pages.get(feed_id))
             except _Overtaken:
@@ -231,8 +232,8 @@ class FeedPolling:
 
         def mark(tx: FrontierTransaction) -> None:
             reach("feed_enqueued")
-            # All or nothing, in the transaction that adds the pages: killed in between, an item is neither lost nor
-            # asked for twice.
+            # Claim all or nothing, in the transaction that adds the pages: a kill neither loses an item nor requests it
+            # twice.
             if polling_queries.take_items(tx, ids, execution_id=self._execution_id) != len(ids):
                 raise _Overtaken
 
@@ -248,10 +249,9 @@ class FeedPolling:
         attempt, listing = visit.attempt, visit.listing
         row = self._row(attempt.url_hash)
         named = listing is not None and listing.problem is None and listing.named > 0
-        # A redirect to a list that has answered already must not wait for it again.
+        # A redirect to a list that has responded must not wait for it again.
         self._heard.add(attempt.url_hash)
-        # A feed that answered 302 to another domain is judged by what came from there; the address itself stays the
-        # feed's.
+        # A feed that redirects temporarily to another domain is judged by the response from there and keeps its URL.
         if row is None and (senders := self._sent.get(attempt.url_hash)):
             for sender in filter(None, map(self._row, senders)):
                 self._judge(sender, visit, named=named)
@@ -272,10 +272,10 @@ class FeedPolling:
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
         """Count a response for or against a feed; after a temporary redirect, the target's response counts."""
         self._pages[row.id] = visit.attempt.page_id
-        # An operator disabled it during the request: it stays disabled, whatever the response.
+        # If an operator disabled it during the request, it stays disabled, whatever the response.
         if row.health.trouble == BY_HAND:
             return
-        # This visit was counted before the process was killed, and is settled again now.
+        # This visit was counted before the process was killed, and is now settled again.
         if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
             return
         elsewhere, trouble = _sent_to(visit), _trouble(visit)
@@ -283,7 +283,7 @@ class FeedPolling:
             self._sent.setdefault(elsewhere, set()).add(row.url_hash)
         elif trouble is not None:
             self._failed(row, visit, trouble)
-        # Noticed on a page or guessed, and no feed after all: kept, it would take one of the places of its source.
+        # A discovered or guessed URL that is not a feed: kept, it would use one of its source's places.
         elif row.count is None and row.origin != "configured" and not named:
             with self._raw_db.write() as tx:
                 polling_queries.delete_unverified(tx, feed_id=row.id)
@@ -295,7 +295,7 @@ class FeedPolling:
         kind = "feed" if listing.is_feed else "sitemap"
         origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
         with self._raw_db.write() as tx:
-            # Disabled feeds count, or a site could name new ones that are gone at once, for ever.
+            # Count disabled feeds, too, or a site could forever name new ones that vanish at once.
             if self._room_for_feeds(tx) == 0:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._limits.feeds_per_source)
                 return None
@@ -322,7 +322,7 @@ class FeedPolling:
         health = after_failure(
             row.health, trouble, now=visit.finished_at, interval=self._interval(row), retry_after_s=retry_after
         )
-        # What the parser says of a document is more use to an operator than the reason of a good answer.
+        # The parser's message helps an operator more than the reason of a successful response.
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
         error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
         with self._raw_db.write() as tx:
@@ -338,11 +338,11 @@ class FeedPolling:
         """Store a document's items, then that it was polled; a 304 or identical bytes contain nothing new."""
         updated, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
-            # A server without validators sends the same bytes at each poll: nothing of it is new.
+            # A server without validators sends the same bytes at each poll: they contain nothing new.
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
-            # Items that were left out are read again: the next response must be the whole document.
+            # Skipped items are read again: the next response must be the whole document.
             updated = replace(
                 row,
                 kind="feed" if listing.is_feed else "sitemap",
@@ -361,7 +361,7 @@ class FeedPolling:
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
             polling_queries.write_poll(tx, replace(updated, last_polled_at=polled_at, health=health), error=error)
-            # Only a permanent redirect (301, 308) moves a feed; a temporary one leaves it where it is.
+            # Only a permanent redirect (301, 308) changes a feed's URL.
             target = _moved_to(visit)
             if target is not None:
                 self._move(tx, row, target)
@@ -382,7 +382,7 @@ class FeedPolling:
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
         """Store new items and items with a newer date as waiting. Return how many exceeded the limit."""
         source_id, now, items = self._source_id, self._clock.now(), listing.items
-        # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
+        # A sitemap that changes its URLs at each poll would fill the table and leave feeds no room.
         most = self._limits.feeds_waiting if listing.is_feed else int(self._limits.feeds_waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
@@ -392,10 +392,10 @@ class FeedPolling:
             _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
         micros = to_micros(now)
         for rows, write in ((news.moved, polling_queries.renew_items), (news.fresh, polling_queries.insert_items)):
-            # Short transactions: SQLite has one writer, and the crawl settles its pages beside this.
+            # Use short transactions: SQLite has one writer, and the crawl settles pages at the same time.
             for part in _parts(rows):
                 with self._raw_db.write() as tx:
-                    # Counted in the same transaction: another poll of the source may be filling the room.
+                    # Count in the same transaction: another poll of the source may be filling the queue.
                     room = most - polling_queries.count_waiting(tx, source_id=source_id, limit=most)
                     write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
                 left += len(part) - min(room, len(part))
@@ -416,9 +416,9 @@ class FeedPolling:
         now = self._clock.now()
         oldest = now - timedelta(days=self._settings.max_age_days)
         recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
-        # An index that names itself.
+        # Ignore an index that lists itself.
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
-        # Newest first: the oldest are beyond the limit.
+        # Sort newest first: the limit then drops the oldest.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._limits.feeds_per_source] if self._wants(child, now)]
         self._frontier.add(self._execution_id, [_list(found, depth) for found in due])
@@ -436,7 +436,7 @@ class FeedPolling:
             waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
             if row.health.disabled_at is not None or waits:
                 return False
-            # Read before, and the index does not say that it changed since: its own interval decides.
+            # It was read before, and its index reports no change since: its own interval applies.
             if read_at is not None and (child.told_at is None or child.told_at <= read_at):
                 return False
             polling_queries.make_due(tx, feed_id=row.id, now=to_micros(now))
@@ -448,7 +448,7 @@ class FeedPolling:
         """Process the feeds linked by a page: tried immediately in a feed search, recorded in an ordinary crawl."""
         if self._search is not None:
             self._try(self._search.visited(visit))
-        # Every article of a blog has a feed of its comments: those deeper in the site are not noticed.
+        # Every article of a blog has a comment feed: ignore feeds deeper in the site.
         elif not self._polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
             self._notice(visit.feeds)
 
@@ -507,5 +507,5 @@ def _page(item: WaitingItem) -> Iterator[FoundUrl]:
 
 
 def _list(found: FoundUrl, depth: int) -> FoundUrl:
-    # Before pages: what a list names is requested in the same poll.
+    # Request lists before pages, so that their items are requested in the same poll.
     return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

@@ -11,7 +11,7 @@ from holdfast.db.raw import Row, Transaction
 from holdfast.feeds.health import BY_HAND, FeedHealth
 from holdfast.values import dataclass
 
-# Values of one IN: enough to make round trips few, and far below what SQLite binds.
+# Values per IN: enough for few round trips, and far below SQLite's limit.
 _AT_ONCE = 500
 
 
@@ -86,7 +86,7 @@ def insert_feed(tx: Transaction, *, source_id: int, url: str, url_hash: int, kin
     """Add a feed that is due immediately; return False if the source already has it."""
     rows = tx.execute(
         "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at) VALUES (?,?,?,?,?,?,?)"
-        # A crawl and a poll of the same source may notice one feed at the same moment.
+        # A crawl and a poll of one source may discover a feed at the same time.
         " ON CONFLICT (source_id, url_hash) DO NOTHING RETURNING id",
         (source_id, url, url_hash, kind, origin, now, now),
     )
@@ -101,7 +101,7 @@ def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_ha
     """Change the URL of a feed; return False if the source already has a feed there."""
     rows = tx.execute(
         "UPDATE feeds SET url = ?, url_hash = ?, etag = NULL, last_modified = NULL WHERE id = ?"
-        # Two feeds that redirect to one address: the second keeps its own, and is polled there as before.
+        # If two feeds redirect to one URL, the second keeps its own and is still polled there.
         " AND NOT EXISTS (SELECT 1 FROM feeds o WHERE o.source_id = ? AND o.url_hash = ?) RETURNING id",
         (url, url_hash, feed_id, source_id, url_hash),
     )
@@ -114,8 +114,7 @@ def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
     rows = tx.execute(
         "UPDATE feeds SET last_polled_at = ?, next_poll_at = ?, consecutive_errors = ?, last_error = ?,"
         " last_error_type = ?, disabled_at = ?, kind = ?, last_item_count = ?, etag = ?, last_modified = ?,"
-        # Repeating a poll after a kill must not count a failure twice; and what an operator disabled meanwhile stays
-        # so.
+        # Repeating a poll after a kill must not count a failure twice, and feeds that an operator disabled stay so.
         " content_hash = ? WHERE id = ? AND (last_polled_at IS NULL OR last_polled_at < ?)"
         " AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
         (
@@ -139,7 +138,7 @@ def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
 
 
 def make_due(tx: Transaction, *, feed_id: int, now: int) -> None:
-    # The row too, not only the queue: a poll that is killed before it reads the list finds it due again.
+    # Update the row, not only the queue: a poll killed before reading the list then finds it due again.
     tx.execute("UPDATE feeds SET next_poll_at = ? WHERE id = ? AND disabled_at IS NULL", (now, feed_id))
 
 
@@ -178,12 +177,12 @@ def date_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int)
     )
 
 
-# Sorted over all that waits: 50,000 items of a large sitemap must not stand before the news of the day.
+# Sort all waiting items: 50,000 items of a large sitemap must not precede today's news.
 WAITING = """
 SELECT i.id, i.url, i.feed_id, f.kind FROM feed_items i LEFT JOIN feeds f ON f.id = i.feed_id
  WHERE i.source_id = ? AND i.execution_id IS NULL
  ORDER BY CASE WHEN f.kind = 'sitemap' THEN 1 ELSE 0 END, i.told_at DESC NULLS LAST, i.id LIMIT ?"""
-# The inner LIMIT ends the count where the answer is known: enough wait.
+# The inner LIMIT ends the count once enough items are found.
 WAITING_COUNT = """
 SELECT count(*) FROM (SELECT 1 FROM feed_items WHERE source_id = ? AND execution_id IS NULL LIMIT ?) waiting"""
 KNOWN = "SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_hash IN (%s)"
@@ -208,7 +207,7 @@ def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) 
         part = everything[start : start + _AT_ONCE]
         statement = (
             f"UPDATE feed_items SET execution_id = ? WHERE execution_id IS NULL AND id IN ({_marks(part)})"  # noqa: S608
-            # A worker that was frozen may come back after its execution was given up: it takes nothing any more.
+            # A suspended worker may return after its execution was taken over: it then claims nothing.
             " AND EXISTS (SELECT 1 FROM executions e WHERE e.id = ? AND e.state = 'running') RETURNING id"
         )
         taken += len(tx.execute(statement, (execution_id, *part, execution_id)))

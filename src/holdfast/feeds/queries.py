@@ -12,7 +12,7 @@ from holdfast.db.models import Execution, Feed, FeedItem, Page, PageCrawl, Sourc
 from holdfast.errors import Conflict, NotFound
 
 _ENDED = ("completed", "failed", "cancelled")
-# Reasons of attempts that were closed without a request: their items are given back. What a rule left out is not.
+# Reasons of attempts closed without a request: their items are released, but not those that a rule excluded.
 _UNASKED = ("over_limit:max_time", "over_limit:max_bytes", "stopped", "cancelled")
 
 
@@ -47,7 +47,7 @@ def items_of(session: Session, *, source_id: int, feed_id: int, limit: int) -> l
 
 def old_items(session: Session, *, start: int, looked_at: int, before: datetime) -> list[int]:
     """Return, among the next `looked_at` ids from `start`, the claimed items last listed before `before`."""
-    # The window is cut by number before the dates are looked at: no index has both, and the table may be long.
+    # Limit by id before filtering by date: no index has both, and the table may be long.
     window = select(FeedItem).where(FeedItem.id >= start).order_by(FeedItem.id).limit(looked_at).subquery()
     query = select(window.c.id).where(window.c.execution_id.is_not(None), window.c.found_at < before)
     return list(session.scalars(query))
@@ -75,7 +75,7 @@ def unasked(session: Session, *, job_id: int, limit: int) -> dict[int, list[int]
     latest = session.scalars(ended.order_by(Execution.number.desc()).limit(limit)).all()
     query = select(Page.url_hash).join(PageCrawl, PageCrawl.page_id == Page.id)
     closed = and_(PageCrawl.outcome == "excluded", PageCrawl.reason.in_(_UNASKED))
-    # An open attempt of an execution that is over was lost with its process.
+    # An open attempt of an ended execution was lost with its process.
     left = or_(PageCrawl.outcome.is_(None), closed)
     found = {number: query.where(PageCrawl.execution_id == number, PageCrawl.kind == "page", left) for number in latest}
     return {number: hashes for number, one in found.items() if (hashes := list(session.scalars(one)))}

@@ -35,16 +35,16 @@ from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 
 _log = log.get()
-# What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until an operator resumes it.
+# Job kinds that workers lease: a killed ad-hoc crawl stays `running` until an operator resumes it.
 _CRAWLS = ("crawl", "annual", "shard")
-# Polls before this one whose items are looked after.
+# Limit of earlier polls whose items are recovered.
 _LOOKED_BACK = 3
-# How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
-# report may be made again until the next: that is two years, and one more to be safe.
+# How long items are stored. An edition reads those since the previous campaign, and its report may be repeated until
+# the next: two years, plus one for safety.
 ITEMS_KEPT = timedelta(days=3 * 366)
-# Items that one poll looks at for old ones: twice as many as it captures at most.
+# Items that one poll checks for age: twice as many as it captures at most.
 _LOOKED_AT = 10_000
-# Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot.
+# Share of the interval by which a poll may be early: the job's schedule decides, and runs start late.
 _SLACK = 0.5
 
 
@@ -77,7 +77,7 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     session.add(row)
     try:
         session.flush()
-    # Another process added it after the look above; its transaction decided, and this one is over.
+    # Another process added it after the check above and won; this transaction is over.
     except IntegrityError as exc:
         raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
     _audit(session, clock, "feed.added", row)
@@ -86,10 +86,11 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
 
 def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
     """Raise `FeedsTooMany` if a source has reached its feed limit, which also applies to discovered feeds."""
-    # Disabled feeds count; those that their answers disabled a month ago make room.
+    # Count disabled feeds, too; those that their responses disabled a month ago make room.
     room = limit - (session.scalar(select(func.count()).where(Feed.source_id == source.id)) or 0)
     if room <= 0:
-        # Feeds added or disabled by hand stay. The crawl process does the same (`polling_queries.forget_disabled`).
+        # Keep feeds that an operator added or disabled. The crawl process does the same
+        # (`polling_queries.forget_disabled`).
         gone = session.scalars(
             delete(Feed)
             .where(Feed.source_id == source.id, Feed.disabled_at < now - FORGOTTEN_AFTER, Feed.origin != "configured")
@@ -106,7 +107,7 @@ def remove(session: Session, clock: Clock, feed_id: int) -> Feed:
     """Remove a feed from its source. A feed that is discovered again comes back, so disable unwanted feeds instead."""
     feed = find(session, feed_id)
     _audit(session, clock, "feed.removed", feed)
-    # Its items stay, so that none counts as new if the feed is added again.
+    # Keep its items, so that none counts as new if the feed is added again.
     session.delete(feed)
     session.flush()
     return feed
@@ -125,7 +126,7 @@ def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
     """Stop polling a feed until an operator enables it; a response in progress does not re-enable it."""
     feed = find(session, feed_id)
     feed.disabled_at, feed.next_poll_at, feed.consecutive_errors = feed.disabled_at or clock.now(), None, 0
-    # The mark, not only the date: an answer that is under way would enable a feed that has only a date.
+    # Set the mark, not only the date: a response in flight would enable a feed that has only a date.
     feed.last_error_type, feed.last_error = BY_HAND, "disabled by hand"
     _audit(session, clock, "feed.disabled", feed)
     return feed
@@ -133,7 +134,7 @@ def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
 
 def make_due(clock: Clock, feeds: Sequence[Feed], settings: FeedSettings) -> list[Feed]:
     """Make feeds due; disabled feeds, and feeds whose server requested a pause, keep their time."""
-    # The sitemaps of an index keep their time: whether they are worth asking for, the index tells.
+    # Sitemaps of an index keep their time: the index shows whether they need a request.
     waiting = [one for one in feeds if one.disabled_at is None and one.origin != "index"]
     ready = [one for one in waiting if not _must_wait(one, settings)]
     for feed in ready:
@@ -175,11 +176,11 @@ class PollPlan:
 def plan_poll(
     session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *, now: datetime
 ) -> PollPlan:
-    # Without slack, a feed that is due ten seconds after its job ran would wait a whole interval more.
+    # Without slack, a feed due ten seconds after its job's run would wait another interval.
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
     polled = select(Feed).where(Feed.source_id == source.id, Feed.disabled_at.is_(None), Feed.next_poll_at.is_not(None))
     if not config.sitemaps:
-        # A source that reads no sitemaps still polls the one that an operator added.
+        # A source that reads no sitemaps still polls one that an operator added.
         polled = polled.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
     feeds = session.scalars(polled.order_by(Feed.next_poll_at, Feed.id))
     sought = source.feeds_sought_at
@@ -196,14 +197,14 @@ def plan_poll(
 def _last_landing(session: Session, source_id: int) -> tuple[str, ...]:
     """Return the redirect targets of a source's seeds in its latest crawl: items are in scope there too."""
     query = select(Execution.config).join(Job, Job.id == Execution.job_id)
-    # An ad-hoc crawl tells where the seeds land as well as a scheduled one.
+    # An ad-hoc crawl shows the seeds' redirects as well as a scheduled one.
     query = query.where(Job.source_id == source_id, Job.kind.in_((*_CRAWLS, "adhoc"))).order_by(Execution.id.desc())
     latest = session.scalar(query.limit(1)) or {}
     return tuple(str(place) for place in latest.get("landing") or ())
 
 
 def _is_crawled_by_tool(session: Session, source_id: int) -> bool:
-    # zimit asks with a browser of its own: politeness cannot be kept between it and a poll, so the poll waits.
+    # zimit uses its own browser: a poll cannot share politeness with it, so the poll waits.
     query = select(Job.config, Source.config).join(Execution, Execution.job_id == Job.id)
     query = query.join(Source, Source.id == Job.source_id)
     query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
@@ -229,7 +230,7 @@ def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
     Return how many. Idempotent.
     """
     with database.read() as session:
-        # Read apart from the write: mostly nothing is left, and then SQLite's one writer is not needed.
+        # Read without a write transaction: usually nothing is left, and SQLite's one writer is not needed.
         left = queries.unasked(session, job_id=job_id, limit=_LOOKED_BACK)
     if not left:
         return 0
@@ -247,8 +248,8 @@ def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_
         first, last = session.execute(select(func.min(FeedItem.id), func.max(FeedItem.id))).one()
         if first is None:
             return 0
-        # A feed that names new addresses at every poll would fill the table for ever. The stretch begins anywhere,
-        # because old numbers may belong to items that were named again; what one poll misses, another finds.
+        # A feed with new URLs at every poll would fill the table forever. Start at a random id, because old ids may
+        # belong to items that were listed again; a later poll finds what this one misses.
         start = first + randrange(max(1, last - first + 2 - looked_at))  # noqa: S311 - no secret
         ids = queries.old_items(session, start=start, looked_at=looked_at, before=before)
     if not ids:
@@ -265,7 +266,7 @@ def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *,
     ids = [feed.id for feed in plan.feeds]
     unasked = or_(Feed.last_polled_at.is_(None), Feed.last_polled_at < since)
     rows = session.scalars(select(Feed).where(Feed.id.in_(ids), unasked).order_by(Feed.next_poll_at, Feed.id))
-    # Disabled or removed by an operator while the poll ran.
+    # An operator disabled or removed the feed while the poll ran.
     missed = [feed for feed in rows if feed.last_error_type != BY_HAND]
     for feed in missed:
         after = after_failure(_health(feed), Trouble.NETWORK, now=now, interval=interval_of(feed.origin, settings))

@@ -96,21 +96,21 @@ def configs(tx: Transaction, source_ids: Collection[int]) -> dict[int, dict[str,
 LATELY: Final = timedelta(days=7)
 _TURNS: Final = 2
 _MOST: Final = 1000
-# Feeds that are checked for a backlog, by the index of due times.
+# Limit of feeds checked for a backlog, by the index of due times.
 _LOOKED_AT: Final = 20_000
 
 
 def read_feed_status(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStatus:
     """Return the feeds that need attention, at most 1,000 of each kind."""
     now = clock.now()
-    # One turn may be late because a worker was restarted; two mean that no worker polls.
+    # One poll may be late because a worker was restarted; two mean that no worker polls.
     before = now - _TURNS * timedelta(minutes=settings.interval_minutes)
     with raw_db.read() as tx:
         disabled = disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
-        # Where polling is switched off, every feed would be late.
+        # If polling is off, every feed would be late.
         late = tx.execute(LATE, (to_micros(before), _MOST)) if settings.poll else []
         backlog = select_backlogs(tx, among=_LOOKED_AT)
-        # A source that reads no sitemaps leaves found ones unpolled for ever: they are not late.
+        # A source that reads no sitemaps never polls those it discovered: they are not late.
         plans = configs(tx, {source_id for source_id, *_ in late}) if late else {}
     waiting: dict[str, list[int]] = {}
     for source_id, code, kind, origin, next_poll_at in late:

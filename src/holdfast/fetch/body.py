@@ -14,7 +14,7 @@ from typing import BinaryIO
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.types import Body
 
-# A piece this small is gathered with its neighbours: a server that drips single bytes would cost an object each.
+# Smaller pieces are joined: a server that sends single bytes would otherwise cost an object each.
 _SMALL_PIECE = 4096
 _PIECE_BYTES = 256 * 1024
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -47,7 +47,7 @@ class MemoryBody:
             released(self._size)
 
 
-# In an unlinked file: the bytes vanish with the process, whatever happens to it.
+# The file is unlinked: the bytes vanish with the process, whatever happens to it.
 class SpooledBody:
     __slots__ = ("_file", "_size")
 
@@ -61,7 +61,7 @@ class SpooledBody:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes from the start; readers are independent. Raise OSError if the disk fails."""
-        # `pread` keeps no position: the thread that digests and the one that writes may read at the same time.
+        # `pread` has no file position: the digesting and the writing thread may read at the same time.
         fd, at = self._file.fileno(), 0
         while at < self._size:
             piece = os.pread(fd, min(_PIECE_BYTES, self._size - at), at)
@@ -101,7 +101,7 @@ class Spool:
 
     def open(self) -> BinaryIO:
         """Return a new unnamed, unbuffered file."""
-        # The sink that asks for it owns and closes it.
+        # The calling sink owns and closes it.
         return tempfile.TemporaryFile(dir=self._directory, prefix="body-", buffering=0)
 
 

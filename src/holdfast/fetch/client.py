@@ -33,10 +33,10 @@ from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.values import dataclass
 
-# Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out.
+# Descriptors reserved for the rest of the process (database, WARC files, spooled bodies).
 _KEPT_DESCRIPTORS = 128
 _UNNOTICED_S = 0.005
-# So much is kept of an answer that cannot be read: more than a whole head.
+# Bytes kept of an unreadable response: more than a whole head.
 _EVIDENCE_BYTES = 512 * 1024
 
 
@@ -69,14 +69,14 @@ class ClientSettings:
 
 
 class _Call(NamedTuple):
-    # All times count from here, so that waiting for a name or a connection is never lost.
+    # All timeouts count from here, so that waiting for a name or a connection is included.
 
     request: FetchRequest
     started_at: datetime
     started_s: float
 
     def after(self, waited_s: float) -> _Call:
-        # A wait for its address's turn is our politeness, and no time that the server took.
+        # The wait for a slot of the address is our politeness, not server time.
         if waited_s < _UNNOTICED_S:
             return self
         return _Call(self.request, self.started_at + timedelta(seconds=waited_s), self.started_s + waited_s)
@@ -187,7 +187,7 @@ class Client:
         transfer.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         transfer.dial(address, verify=verify, fresh=fresh)
         ending = await self._run(transfer)
-        # Its kept connection had died while idle: nothing was sent, so the server sees one request.
+        # Its idle connection had died: nothing was sent, so the server sees one request.
         if transfer.is_stale:
             return await self._exchange(transfer, call, address, fresh=True)
         if ending.code == PEER_FAILED_VERIFICATION and verify and self._settings.allow_invalid_tls:
@@ -196,7 +196,7 @@ class Client:
         answer = endings.read(ending, self._settings.max_header_bytes)
         sent_at = transfer.sent_at
         if isinstance(answer, TransferFailure):
-            # The address may be one that is not routed here, such as an IPv6 one: the next exchange tries its sibling.
+            # The address may not be routed here, for example IPv6: the next exchange tries another one.
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
             failed = self._failed(call, answer, sent_at)
@@ -206,7 +206,7 @@ class Client:
                 kept_connection=_is_of_connection(transfer, answer),
                 received=_received(transfer) if is_bad else b"",
             )
-        # What follows on this connection may be the attacker's: it could be taken for the answer of another page.
+        # Later data on this connection may be an attacker's and could be taken for another page's response.
         if endings.is_ambiguous(answer.head):
             transfer.shut_connection()
         return Fetched(
@@ -246,7 +246,7 @@ class Client:
             try:
                 await turn
             except asyncio.CancelledError:
-                # The turn may have come in the same moment; it must not be lost with the caller.
+                # The slot may have been granted at the same time; it must not be lost with the caller.
                 if turn.done() and not turn.cancelled():
                     self._call_next()
                 raise

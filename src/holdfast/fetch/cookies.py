@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from holdfast.errors import Invalid
 
-# Of name and value together; a larger one is dropped whole, for half a session cookie is useless.
+# Limit of name and value together; larger cookies are dropped, as half a session cookie is useless.
 MAX_COOKIE_BYTES = 4_096
 MAX_LINE_BYTES = MAX_COOKIE_BYTES + 2_048
 MAX_PER_SITE = 50
 MAX_TOTAL = 3_000
-# Most servers refuse a request with more, and it would stand in the WARC with every page.
+# Most servers reject a request with more, and the WARC would repeat it for every page.
 MAX_HEADER_BYTES = 16_384
 MAX_AGE = timedelta(days=400)
 _MAX_HOSTS_REMEMBERED = 1_024
@@ -75,7 +75,7 @@ class CookieJar:
         self._all: OrderedDict[_Key, _Use] = OrderedDict()
         """Each cookie's site and last use, least recently used first."""
         self._uses = 0
-        # In the order in which they were first set: cookies of equal paths are sent in it (section 5.4).
+        # In the order of their creation, in which cookies of equal paths are sent (section 5.4).
         self._sites: dict[str, dict[_Key, Cookie]] = {}
         self._site_of: dict[str, str] = {}
 
@@ -205,8 +205,8 @@ class CookieJar:
 
     def _may_set_beside(self, cookie: Cookie, asked: _Asked) -> bool:
         """Return whether this response may set or remove this cookie (RFC 6265bis, section 5.7, step 17)."""
-        # Plain HTTP may neither touch a secure cookie nor set one of its name that would be sent in its stead: an
-        # attacker on the way could overwrite a session.
+        # Plain HTTP may neither change a secure cookie nor set one that would be sent in its place: an attacker on the
+        # network could overwrite a session.
         if asked.secure:
             return True
         kept = self._sites.get(self._site(cookie.domain), {})
@@ -226,8 +226,8 @@ class CookieJar:
 
     def _eviction_rank(self, cookie: Cookie, now: datetime | None) -> tuple[bool, bool, int]:
         """Return the eviction order in a full site: the smallest is removed first (RFC 6265bis, section 5.7)."""
-        # First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
-        # equals, the least recently used.
+        # Evict an expired cookie first; then one that is not secure, so that plain HTTP never evicts a secure one;
+        # among equals, the least recently used.
         is_live = now is None or cookie.expires is None or cookie.expires > now
         return is_live, cookie.secure, self._all[_key_of(cookie)][1]
 
@@ -252,7 +252,7 @@ class CookieJar:
             while first > 0 and self._is_public_suffix(".".join(labels[first:])):
                 first -= 1
             site = ".".join(labels[first:])
-            # A hostile site has as many hosts as it likes.
+            # A hostile site has any number of hosts.
             if len(self._site_of) >= _MAX_HOSTS_REMEMBERED:
                 self._site_of.clear()
             self._site_of[host] = site
@@ -265,7 +265,7 @@ _HOST = re.compile(r"\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253}")
 _EPOCH = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,9})?")
 _SECONDS = re.compile(r"-?[0-9]+")
 _BREAKS_LINE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-# A pair is sent as it was kept: nothing in it may end the header, the pair or the character set of a header.
+# A pair is sent as stored: nothing in it may end the header or the pair, or leave the character set.
 _BREAKS_PAIR = re.compile(r"[\x00-\x1f\x7f;]|[^\x00-\xff]")
 
 

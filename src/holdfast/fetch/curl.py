@@ -21,7 +21,7 @@ from holdfast.fetch.headers import HeaderSet
 
 PEER_FAILED_VERIFICATION: int = pycurl.E_PEER_FAILED_VERIFICATION
 
-# One call for a page of median size; libcurl shares the buffer between the transfers of a multi handle.
+# Enough for a median page in one call; libcurl shares the buffer between the transfers of a multi handle.
 _READ_BUFFER_BYTES = 128 * 1024
 
 
@@ -47,7 +47,7 @@ class _Descriptor:
         os.close(self._fd)
 
 
-# libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
+# libcurl checks for dead connections at most once a second and would send the request on one that has ended.
 class KeptSockets:
     """Maps connections to sockets, so that one that died while idle is noticed before it is used."""
 
@@ -194,7 +194,7 @@ class Transfer:
         self.sink.drop()
         self.lines.clear()
         if self._content is not None:
-            # The next request of this handle is a GET again, and the content is not kept.
+            # Reset the handle to GET, and drop the content.
             self.curl.setopt(pycurl.HTTPGET, 1)
             self._content = None
 
@@ -209,13 +209,13 @@ class Transfer:
 
     def waited_s(self) -> float:
         """Return the seconds from sending the request to the first byte of the response."""
-        # A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
+        # Use the difference: libcurl counts from when it started the transfer, which may be long after we handed it
         # over; politeness must not rely on that.
         waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME) - self.curl.getinfo(pycurl.PRETRANSFER_TIME)
         return max(0.0, waited)
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
-        # The one place where the guard cannot be passed by, whatever address libcurl comes to.
+        # No address that libcurl uses can bypass the guard here.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.SOCKET_BAD
@@ -235,8 +235,8 @@ class Transfer:
         return pycurl.SOCKOPT_OK
 
     def _before_request(self, peer: str, _local: str, peer_port: int, local_port: int) -> int:
-        # libcurl repeats a request when a kept connection dies under it; the site would see two requests without a
-        # pause between them, so the repeat is left to the callers, which keep the pace.
+        # libcurl repeats a request when a reused connection dies; the site would see two requests without a pause, so
+        # callers repeat it at their pace.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.PREREQFUNC_ABORT
@@ -260,13 +260,13 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
     for option, value in (
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
-        # Anything would pass for an HTTP/0.9 answer: a port that speaks another protocol, and what it says.
+        # Any output would count as an HTTP/0.9 response, even of a port with another protocol.
         (pycurl.HTTP09_ALLOWED, 0),
-        # The archived bytes are those that came over the wire.
+        # Archive the bytes as sent over the wire.
         (pycurl.HTTP_TRANSFER_DECODING, 0),
         (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.FOLLOWLOCATION, 0),
-        # libcurl reads http_proxy from the environment by itself: a crawl would dial the proxy, and no page's server.
+        # libcurl reads http_proxy from the environment: a crawl would connect to the proxy and to no site.
         (pycurl.PROXY, ""),
         (pycurl.NOPROXY, "*"),
         (pycurl.NETRC, 0),
@@ -283,7 +283,7 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
     return curl
 
 
-# Sockets served before the loop gets its turn again.
+# Sockets served before the event loop continues.
 _MAX_EVENTS = 64
 _EVENTS = {
     pycurl.POLL_NONE: 0,
@@ -304,8 +304,8 @@ class Multi:
         self._loop = loop
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
         self._sending: list[Transfer] = []
-        # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
-        # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
+        # libcurl changes a socket's events twice per request. Registering them in our own epoll, which the loop
+        # watches, costs half of uvloop's add_reader and remove_reader (64 to 125 us a page).
         self._poll = select.epoll()
         self._watched: set[int] = set()
         loop.add_reader(self._poll.fileno(), self._on_ready)
@@ -366,8 +366,8 @@ class Multi:
             self._reap()
 
     def _on_timer(self, wait_ms: int) -> None:
-        # A timer that is set for earlier is left alone and armed again when it rings: every request moves the moment a
-        # little later, and cancelling each time costs more than one idle ring.
+        # Leave an earlier timer and rearm it when it fires: every request moves the time a little later, and cancelling
+        # costs more than one idle call.
         if wait_ms < 0:
             self._due = None
         elif wait_ms == 0:

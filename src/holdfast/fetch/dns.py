@@ -17,16 +17,16 @@ from holdfast.types import FetchProblem
 from holdfast.values import dataclass
 
 _MIN_TTL_S, _MAX_TTL_S = 1.0, 300.0
-# Addresses kept per name and family; a name with a thousand records is judged on all and dialled on few.
+# Addresses kept per name and family; all of a thousand records are checked, but few are used.
 _MAX_KEPT = 4
-# When a name is asked for again, as shares of the whole time. The earlier questions stay open: a nameserver that needs
-# 4 s for a name answers the first of them.
+# When a query is repeated, as shares of the timeout. Earlier queries stay open: a nameserver that takes 4 s answers the
+# first of them.
 _TRY_AT = (0.0, 0.2, 0.5)
-# From its third answer on, c-ares gives a question five times the average answer, at least 0.25 s, instead of the time
-# that was set, and drops what comes later. So a channel is replaced before it has learned that much (measured: 0.2 ms a
-# channel). That also empties the cache that it keeps and that cannot be switched off.
+# From its third answer on, c-ares uses five times the average latency, at least 0.25 s, instead of the configured
+# timeout, and drops later answers. So a channel is replaced before that (measured: 0.2 ms a channel). That also empties
+# its cache, which cannot be switched off.
 _ANSWERS_PER_CHANNEL = 2
-# Answers that a second question would only repeat.
+# Answers that a second query would only repeat.
 _DEFINITE = (pycares.errno.ARES_ENODATA, pycares.errno.ARES_ENOTFOUND)
 _UNANSWERED = (pycares.errno.ARES_ETIMEOUT, pycares.errno.ARES_ECANCELLED, pycares.errno.ARES_EDESTRUCTION)
 _MAX_HOSTS_FILE_BYTES = 4 * 1024 * 1024
@@ -41,7 +41,7 @@ class ResolverSettings:
     hosts_file: Path | None = Path("/etc/hosts")
     timeout_s: float = 5.0
     """Limit for one name, all attempts together; any response within it is used."""
-    # Less than the wait before a first retry, which would otherwise ask no nameserver.
+    # Shorter than the wait before a first retry, which would otherwise query no nameserver.
     negative_ttl_s: float = 0.9
     """How long a missing name, or one without addresses, is cached. A nameserver's failure is not cached."""
     max_entries: int = 10_000
@@ -105,7 +105,7 @@ class Resolver:
         self._hosts = _read_hosts(settings.hosts_file)
         self._cache: dict[str, _Entry] = {}
         self._pending: dict[str, _Lookup] = {}
-        # By try: each begins with another nameserver, so that one that is silent does not cost the whole time.
+        # By try: each starts with another nameserver, so that a silent one does not use up the timeout.
         self._channels: dict[int, _Channel] = {}
         self._retired: set[_Channel] = set()
 
@@ -126,7 +126,7 @@ class Resolver:
         if local is not None:
             return self._remember(host, local, _MAX_TTL_S)
         lookup = self._pending.get(host) or self._ask(host, name)
-        # A caller that is cancelled must not take the answer from the others.
+        # A cancelled caller must not cancel the lookup of the others.
         return await asyncio.shield(lookup.future)
 
     def demote(self, host: str, address: str) -> None:
@@ -177,7 +177,7 @@ class Resolver:
         channel = self._channel(question.tries)
 
         def answered(result: Any, error: int | None) -> None:
-            # Runs on the library's own thread. A loop that has closed meanwhile no longer waits for anything.
+            # Runs on the library's thread. A loop that has closed needs no answer.
             channel.answered += error not in _UNANSWERED
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._take, lookup, question, channel, result, error)
@@ -233,7 +233,7 @@ class Resolver:
         else:
             question.error = error
             if error not in _DEFINITE:
-                # At once, and to another nameserver if there is one: this one will not answer better later.
+                # Retry at once, with another nameserver if there is one: this one's answer will not change.
                 self._send(lookup, question)
                 if question.in_flight:
                     return
@@ -272,7 +272,7 @@ class Resolver:
             lookup.future.set_result(resolved)
 
     def _judged(self, addresses: list[str]) -> ResolvedName:
-        # One record that leads inside refuses the name: its owner chooses the order in which they are dialled.
+        # One private address rejects the name: its owner controls the order of the addresses.
         if not all(map(self._guard.judge, addresses)):
             return ResolvedName((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
         unique = list(dict.fromkeys(addresses))
@@ -281,7 +281,7 @@ class Resolver:
         return ResolvedName(tuple(ipv6 + ipv4 if self._settings.prefer_ipv6 else ipv4 + ipv6))
 
     def _remember(self, host: str, resolved: ResolvedName, ttl_s: float) -> ResolvedName:
-        # Taken out first, so that a name that is asked for again becomes the youngest: the oldest one goes.
+        # Remove it first, so that a renewed name becomes the youngest: the oldest is evicted.
         self._cache.pop(host, None)
         if len(self._cache) >= self._settings.max_entries:
             del self._cache[next(iter(self._cache))]

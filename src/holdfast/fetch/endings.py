@@ -45,7 +45,7 @@ _INTERIM = (b"HTTP/1.1 1", b"HTTP/1.0 1")
 _EMPTY_LINES = (b"\r\n", b"\n")
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 _TOO_LARGE = "the head is larger than we read"
-# What OpenSSL says when the peer hangs up inside the handshake: a broken line, not a broken certificate.
+# OpenSSL's messages when the peer disconnects during the handshake: a broken connection, not a bad certificate.
 _HUNG_UP = re.compile(r"SSL_ERROR_SYSCALL|unexpected eof|reset by peer", re.IGNORECASE)
 
 
@@ -101,7 +101,7 @@ def _failure(ending: TransferEnding, max_header_bytes: int) -> TransferFailure:
 def _problem(ending: TransferEnding) -> FetchProblem:
     if ending.code == pycurl.E_SSL_CONNECT_ERROR and _HUNG_UP.search(ending.message):
         return FetchProblem.DISCONNECTED
-    # Anything not understood came from the server: it speaks something else than HTTP/1.
+    # Any other error comes from a server that does not speak HTTP/1.
     return _PROBLEMS.get(ending.code, FetchProblem.BAD_RESPONSE)
 
 
@@ -110,8 +110,8 @@ def _truncation(ending: TransferEnding) -> Truncated | None:
         return Truncated.LENGTH
     if ending.code == pycurl.E_OK:
         return None
-    # Anything but the clock means that the connection ended before the body did: closed, reset, or framed so badly that
-    # libcurl hung up. The bytes up to there are kept.
+    # Except for a timeout, the connection ended before the body did: closed, reset, or framed so badly that libcurl
+    # disconnected. Keep the bytes received.
     return Truncated.TIME if ending.code == pycurl.E_OPERATION_TIMEDOUT else Truncated.DISCONNECT
 
 
@@ -131,13 +131,13 @@ def _final_head(lines: list[bytes]) -> bytes | None:
     return b"".join(lines[first:])
 
 
-# A server that asks for more than a day is asked again tomorrow.
+# Limit of a wait that a server requests.
 MAX_WAIT_S = 86_400.0
 
 BUSY = (429, 503)
 """Statuses of an overloaded server."""
 
-# Fractions and a sign are no delta-seconds, but what they mean is plain.
+# Fractions and a sign are invalid delta-seconds with a clear meaning.
 _SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _DATE = re.compile(r"[A-Za-z]{3,9},? [0-9A-Za-z :+-]{8,40}")
 
@@ -156,7 +156,7 @@ def read_retry_after(value: str | None, now: datetime) -> tuple[float, bool] | N
         return None
     value = value.strip(" \t")
     if _SECONDS.fullmatch(value):
-        # Three hundred digits are beyond the clamp already, and a megabyte of them is not to be converted.
+        # Three hundred digits exceed the limit already; do not convert a megabyte of them.
         requested_s = float(value[:300])
     elif _DATE.fullmatch(value):
         moment = _read_date(value)
@@ -171,7 +171,7 @@ def read_retry_after(value: str | None, now: datetime) -> tuple[float, bool] | N
 
 def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> tuple[float, bool] | None:
     """Return the wait that a response requests, and whether it was limited; None if it requests none."""
-    # A server that says it is busy gets the wait it asks for, up to a day; that of other responses is capped.
+    # Respect the wait of a busy server, up to a day; that of other responses is capped.
     asked = read_retry_after(value, now) if status >= 300 else None
     if asked is None or status in BUSY:
         return asked

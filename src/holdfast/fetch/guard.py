@@ -23,12 +23,12 @@ from holdfast.urls import Url, is_ip
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# The resolved address is never part of it: answers must not map a private network for a stranger.
+# The message never contains the resolved address: responses must not map a private network.
 REFUSAL = "this host does not lead to a public address; an administrator can allow its network by name"
 """Message for a rejected caller."""
 
-# The standard library's `is_global` depends on the patch release of Python and passes several of these, so the table is
-# ours: IANA's special-purpose registry, multicast, reserved space, and the metadata addresses of cloud providers.
+# The standard library's `is_global` depends on Python's patch release and accepts several of these, so we use our own
+# table: IANA's special-purpose registry, multicast, reserved space, and cloud metadata addresses.
 _CLOSED_4 = (
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -87,7 +87,7 @@ class AddressGuard:
         not.
         """
         if isinstance(address, str):
-            # A zone id picks an interface of this machine: link-local addresses would come back that way.
+            # A zone id selects an interface of this machine and would allow link-local addresses.
             if "%" in address:
                 return False
             try:
@@ -105,8 +105,8 @@ MAX_URL_CHARS = 8192
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# What WHATWG serialisation gives for http and https: lower-case scheme and host, all ASCII; no user, no fragment.
-# Possessive, so that an address of question marks that ends badly is not read again from each of them.
+# WHATWG serialisation of http and https URLs: lower-case scheme and host, all ASCII; no user, no fragment. Possessive,
+# so that a URL of question marks with a bad end is matched only once.
 _FORM = re.compile(r"(https?://[!-.0->@-~]++)((?:/[!-\"$-~]*+)?(?:\?[!-\"$-~]*+)?)")
 _ORIGIN = re.compile(
     r"(?P<scheme>https?)://"
@@ -180,14 +180,14 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
             raise UrlRefused(host, "it is no IPv6 address") from None
     if _ENDS_IN_NUMBER.search(host) is None:
         return None
-    # By the C library's rules, which the dialling follows: 0x7f.1 and 2130706433 are 127.0.0.1 there.
+    # Use the C library's rules, as connecting does: 0x7f.1 and 2130706433 are 127.0.0.1 there.
     try:
         return IPv4Address(socket.inet_aton(host.removesuffix(".")))
     except OSError:
         raise UrlRefused(host, "it ends in a number and is no IPv4 address") from None
 
 
-# Debian and Alpine, Fedora and its kin, SUSE, and where OpenSSL itself would look.
+# Debian and Alpine, Fedora and its derivatives, SUSE, and OpenSSL's default.
 _BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -214,7 +214,7 @@ def trust_store(configured: Path | None = None) -> str:
 
 
 class InvalidHosts:
-    # Remembered, so that each connection does not fail first again; not for long, for a certificate may be mended.
+    # Remembered, so that not every connection fails first; briefly, because a certificate may be renewed.
 
     __slots__ = ("_clock", "_seen", "_ttl_s")
 
@@ -244,6 +244,6 @@ def demand_public(url: Url, guard: AddressGuard, *, allowed_by: str = "HOLDFAST_
     """Raise `UrlRefused` for an IP address that is never connected to; `allowed_by` names the setting that allows
     it.
     """
-    # A name is judged when it is resolved; an address can be judged now, and told at once.
+    # A name is checked when it is resolved; an address can be rejected now.
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
         raise UrlRefused(url.fetch, f"it is not public; allow its network with {allowed_by}")

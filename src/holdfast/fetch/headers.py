@@ -13,7 +13,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# These steer the connection or frame the message: the bytes sent would differ from those recorded.
+# These control the connection or frame the message: the bytes sent would differ from those recorded.
 _NOT_FOR_CALLERS = frozenset(
     {
         "connection",
@@ -29,7 +29,7 @@ _NOT_FOR_CALLERS = frozenset(
         "upgrade",
     }
 )
-# Most requests of a crawl have one of a few sets; cookies and validators make the others, each for one page.
+# Most requests of a crawl use one of a few sets; cookies and validators add one per page.
 _MAX_SETS = 256
 
 

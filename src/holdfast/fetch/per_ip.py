@@ -24,18 +24,18 @@ from holdfast import log
 from holdfast.clock import Clock, SystemClock, boot_id
 from holdfast.values import dataclass
 
-# Addresses that are remembered: a crawl may meet a million. More than there are connections.
+# Limit of remembered addresses, above the number of connections: a crawl may use a million.
 _KNOWN = 10_000
-# Addresses whose checksums agree share their turns, which is slower and never faster.
+# Addresses with equal checksums share their slots, which is slower and never faster.
 _SLOTS = 1 << 20
 _MOMENT = struct.Struct("<d")
-# Further ahead than any queue of requests: of another boot, where the system names none.
+# Further ahead than any queue of requests: written in another boot, on a system without boot ids.
 _STALE_S = 3600.0
-# A file of another boot that no process has written to for so long is deleted: another machine that shares the
-# directory writes to its own with every request.
+# Another boot's file is deleted after this time without a write: another machine that shares the directory writes to
+# its own with every request.
 _OLD_S = 7 * 86_400.0
-# How often, and how soon, a moment is tried for again that another process is taking. One that was stopped in between
-# is not waited for.
+# How often, and after which delay, to retry a reservation while another process makes one. A process that was suspended
+# meanwhile is not waited for.
 _TRIES, _TRY_S = 200, 0.001
 _PLACE_S = 0.02
 _log = log.get()
@@ -60,10 +60,10 @@ class MachineTurns:
 
     def __init__(self, path: Path | None = None) -> None:
         """Open the file, created if missing; without a path, the turns belong to this process alone."""
-        # A dry run makes no data directory: no other process shares it.
+        # A dry run creates no data directory: no other process shares it.
         path = path if path is not None and path.parent.parent.is_dir() else None
         self._path, self._fd, self._warned = path, -1, path is None
-        # A process does not lock itself out: its threads take turns, and its own places are remembered.
+        # File locks do not exclude threads of one process: they use this lock, and our own slots are remembered.
         self._threads = Lock()
         self._own: set[int] = set()
         if path is not None:
@@ -80,7 +80,7 @@ class MachineTurns:
             if not self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, byte):
                 return None
             try:
-                # Not mapped into memory: to write to a mapped page kills the process if the disk is full.
+                # Do not map the file: writing to a mapped page kills the process if the disk is full.
                 (next_at,) = _MOMENT.unpack(os.pread(self._fd, _MOMENT.size, byte).ljust(_MOMENT.size, b"\0"))
                 at = float(next_at) if at < next_at < at + _STALE_S else at
                 os.pwrite(self._fd, _MOMENT.pack(at + interval_s), byte)
@@ -92,7 +92,7 @@ class MachineTurns:
 
     def take_place(self, slot: int, most: int) -> int | None:
         """Reserve and return a connection slot at an address; None if all are in use."""
-        # Beyond the bytes of the file: a lock needs none.
+        # Lock beyond the end of the file: a lock needs no bytes.
         first = (slot + _SLOTS) << 24
         with self._threads:
             for place in range(first, first + most):
@@ -125,7 +125,7 @@ class MachineTurns:
 
 @cache
 def machine_turns(home: Path) -> MachineTurns:
-    # Moments count from the boot, and machines that share the directory have a file each.
+    # Times count from the boot, and machines that share the directory have a file each.
     path = home / "run" / f"addresses-{boot_id() or 'any'}"
     with suppress(OSError):
         for other in path.parent.glob("addresses-*"):
@@ -175,7 +175,7 @@ class AddressLimiter:
         if turns.places is None:
             await self._wait(turns)
             return None
-        # First for a place of this process, in the order of callers, then for one of the machine.
+        # Wait for a slot of this process first, in the order of callers, then for one of the machine.
         await turns.places.acquire()
         place = None
         try:
@@ -196,7 +196,7 @@ class AddressLimiter:
     async def _wait(self, turns: _Turns) -> None:
         if not self._limit.rate:
             return
-        # Taken before the wait, so that callers that come meanwhile queue behind this one.
+        # Reserve the slot before the wait, so that later callers queue after this one.
         interval_s = 1.0 / self._limit.rate
         for _ in range(_TRIES):
             at = max(self._clock.monotonic(), turns.next_at)

@@ -27,19 +27,19 @@ MAX_WORK = 50_000_000
 
 TOO_COSTLY = "(more wildcards than this address can be held against)"
 
-# Both sides are brought to one spelling before octets are compared (section 2.2.2): unreserved characters bare, the
-# reserved ones as they stand, everything else escaped in upper case. `*` and `$` of an address are escaped, so that a
-# pattern can name them as %2A and %24 (section 2.2.3).
+# Normalise both sides before comparing octets (section 2.2.2): unreserved characters bare, reserved ones unchanged,
+# everything else escaped in upper case. `*` and `$` of a URL are escaped, so that a pattern can match them as %2A and
+# %24 (section 2.2.3).
 _SAFE = r"A-Za-z0-9\-._~:/?\[\]@!&'()+,;="
 _RESERVED_ESCAPE = r"(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF])"
-# What needs another spelling. A leading character class lets the search skip all that is well, which is nearly all.
+# What needs another spelling. A leading character class lets the search skip valid characters, which is nearly all.
 _ODD_IN_ADDRESS = re.compile(rf"[^{_SAFE}](?:(?<!%)|(?!{_RESERVED_ESCAPE}))")
 _ODD_IN_PATTERNS = re.compile(
     rf"[^*\n{_SAFE}](?:(?<![%$])|(?<=%)(?!{_RESERVED_ESCAPE})|(?<=\$)(?!\n|\Z))[^*\n]*",
 )
 _ESCAPES = r"(?P<escapes>(?:%[0-9A-Fa-f]{2})+)"
 _RUN_OF_ADDRESS = re.compile(rf"{_ESCAPES}|[^{_SAFE}%]+|%")
-# An escape that a pattern breaks off, as in `/*%` and `/a%2*`, begins many escapes and is no percent sign.
+# A truncated escape at the end of a pattern, as in `/*%` and `/a%2*`, starts many escapes and is not a percent sign.
 _RUN_OF_PATTERN = re.compile(rf"{_ESCAPES}|(?P<broken>%[0-9A-Fa-f]?)\Z|[^{_SAFE}$%]+|%|\$(?!\Z)")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SPELLING = [chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in range(256)]
@@ -90,7 +90,7 @@ def _fold_query(text: str) -> str:
 
 
 def _spell_patterns(values: list[str]) -> list[str]:
-    # All at once, because one pass costs a tenth of 180.
+    # Replace all at once: one pass costs a tenth of 180.
     if not values:
         return []
     patterns = _ODD_IN_PATTERNS.sub(_spell_literal, "\n".join(values))
@@ -113,7 +113,7 @@ class RobotsRule(NamedTuple):
 
 
 def _matches(pattern: str, path: str) -> bool:
-    # Each literal between the stars is taken at its first place: if that fails, no later place would do.
+    # Match each literal between the stars at its first position: if that fails, no later one would match.
     *pieces, tail = pattern.split("*")
     if not path.startswith(pieces[0]):
         return False
@@ -161,7 +161,7 @@ class RuleIndex:
                 table, pattern = self._exact, pattern[:-1]
             else:
                 table = self._plain
-            # Of two rules with one pattern the allowing one wins (section 2.2.2), else the first is the one to name.
+            # Of two rules with one pattern the allowing one wins (section 2.2.2); else the first is reported.
             first = table.setdefault(pattern, number)
             if first != number and rules[number][1] and not rules[first][1]:
                 table[pattern] = number
@@ -177,7 +177,7 @@ class RuleIndex:
         needle = rest[:-1] if rest[-1:] == "$" else rest
         if "*" in needle:
             needle = max(needle.split("*"), key=len)
-        # To look for the longest literal first rules most patterns out without matching them piece by piece.
+        # Searching the longest literal first excludes most patterns without matching them piece by piece.
         rank = len(pattern) * 2 + self._rules[number][1]
         self._wild.setdefault(head, []).append((needle, rank, number, pattern))
 
@@ -192,7 +192,7 @@ class RuleIndex:
         """Return the most specific rule matching a path from `path_of`, the allowing one on a tie; None without a
         match.
         """
-        # A hostile file would hold the event loop up here (see MAX_WORK): an undecided URL is denied.
+        # A hostile file would block the event loop here (see MAX_WORK): an undecided URL is denied.
         if len(path) > self._longest:
             return DENIED
         rank, number = self._best(path)
@@ -297,7 +297,7 @@ class RobotsFile:
         """Return whether this URL (path and query, or the whole URL) may be requested, and by which rule."""
         path = path_of(target)
         rule = self._index.best(path)
-        # The file itself may always be asked for (section 2.2.2), whatever its rules say.
+        # The file itself may always be requested (section 2.2.2), whatever its rules.
         if rule is None or path == "/robots.txt":
             return _FREE
         return (
@@ -308,7 +308,7 @@ class RobotsFile:
 _FREE = RobotsDecision(True)
 _EMPTY_FILE_BYTES = 2_048
 _DISALLOW, _ALLOW, _AGENT, _DELAY, _SITEMAP, _OTHER = range(6)
-# Misspellings with only one possible meaning are accepted: rules that are not read would not be obeyed.
+# Accept misspellings with only one possible meaning: rules that are not read would not be obeyed.
 _SPELLINGS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent", "user_agent"), _AGENT),
     "allow": _ALLOW,
@@ -426,7 +426,7 @@ def _decode(body: bytes, notes: list[str]) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if cut:
-        # Half a line is another rule than the one that was written.
+        # Drop a truncated line: it would be another rule than the written one.
         text = text[: text.rfind("\n") + 1]
         notes.append(f"cut after {MAX_BYTES} bytes")
     return text
@@ -510,11 +510,11 @@ def read_answer(previous: RobotsRecord | None, result: RobotsRead, now: datetime
         return RobotsRecord(
             origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, failures=1
         )
-    # A failure long after the last one begins a new outage: it is tried as patiently as the first.
+    # A failure long after the last one starts a new outage, retried like the first.
     before = 0 if now - previous.checked_at >= AFTER_OUTAGE else previous.failures
     failed = replace(previous, checked_at=now, status=result.status, failures=before + 1)
-    # A site without a robots.txt that is down for a moment has not changed its mind. The RFC allows to treat 30 days of
-    # outage as "no file"; we do not: an origin that cannot answer has not agreed.
+    # A short outage does not change a missing robots.txt. The RFC allows treating 30 days of outage as "no file"; we do
+    # not: an unreachable origin has not agreed.
     if verdict(previous, now) in IN_FORCE or previous.answer is RobotsAnswer.UNREACHABLE:
         return failed
     return replace(failed, answer=RobotsAnswer.UNREACHABLE, fetched_at=now, body=b"")

@@ -127,14 +127,14 @@ class Importer:
             except HoldfastError as exc:
                 yield ImportedFile(origin=spelled(path), error=str(exc))
             except OSError as exc:
-                # A bad file stops no other: a folder of thousands is imported over night.
+                # An invalid file does not stop the others: a folder of thousands is imported overnight.
                 yield ImportedFile(origin=spelled(path), error=f"cannot read {spelled(path)}: {exc.strerror}")
 
     def is_known(self, path: Path) -> bool:
         with self.raw_db.read() as tx:
             if files.known_file(tx, path=self._stored(path), sha256="") is not None:
                 return True
-        # Between two transactions: to hash a file of gigabytes takes minutes.
+        # Hash between two transactions: a file of gigabytes takes minutes.
         digests = digest_of(path, self._pulse)
         with self.raw_db.read() as tx:
             return files.known_file(tx, path="", sha256=digests.sha256) is not None
@@ -144,7 +144,7 @@ class Importer:
             fixity, inner = package.fixity(), package.inner()
             try:
                 members = package.files()
-            # A package may hold nothing but other packages (a multi-WACZ).
+            # A package may contain only other packages (a multi-WACZ).
             except BadPackage:
                 if not inner or is_inner:
                     raise
@@ -185,7 +185,7 @@ class Importer:
 
     def _member(self, package: WaczPackage, member: ZipInfo, origin: str, fixity: Fixity) -> ImportedFile:
         self._phase("hashing", member.file_size)
-        # Read once for its digest and once more to unpack: a file that is known need not be written at all.
+        # Read it once for its digest and again to unpack: a known file need not be written.
         digests = digest_all(package.pieces(member), self._pulse)
         wrong = [*fixity.problems, *_wrong_digest(fixity, member.filename, digests)]
         if wrong and self.strict:
@@ -202,8 +202,7 @@ class Importer:
             fresh = new_name(folder, name_in_package(member))
             try:
                 write_new(package.pieces(member), fresh, self._pulse)
-                # Members of different packages have the same names (data.warc.gz, rec-0.warc.gz): the package's name
-                # goes in front.
+                # Members of different packages share names (data.warc.gz, rec-0.warc.gz): prefix the package's name.
                 stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
                 done = self._file(fresh, origin, f"{stem}--{name_in_package(member)}", is_unpacked=True)
             finally:
@@ -215,7 +214,7 @@ class Importer:
 
     def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> ImportedFile:
         """Import a file. One that we unpacked ourselves is moved; a user's file never is, whatever its path."""
-        # Links are followed once, here, so that the same file is hashed, inspected and kept.
+        # Resolve links once, here, so that the same file is hashed, inspected and kept.
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
         digests = self._digests(path, is_ours=is_unpacked)
@@ -283,10 +282,10 @@ class Importer:
     def _register(self, done: ImportedFile, sealed: SealedFile, origin: Digests) -> int:
         (execution_id, _), now = self._ensure_group(), to_micros(self._clock.now())
         stored = replace(sealed, path=Path(self._stored(sealed.path)))
-        # Before the row: a row that names a folder which is not recorded is refused by every reader.
+        # Record the folder before the row: readers reject a row with an unrecorded folder.
         roots.record_root(self._options.home, sealed.path.resolve().parent)
         with index_transaction(self.raw_db) as tx:
-            # Looked at once more: another worker may have taken the same file in since, and it is kept once.
+            # Check again: another worker may have imported the same file, which is kept once.
             known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
                 file_id = files.insert_imported(
@@ -297,7 +296,7 @@ class Importer:
         if known is not None:
             return self._taken_before(done, sealed, known)
         reach("import_registered")
-        # A file that stays where it lies gets no line: the manifest there, if any, is its owner's.
+        # A file that stays in place gets no line: any manifest there belongs to its owner.
         if done.how != "in place":
             add_to_manifest(file_id, sealed)
         _log.info("import.file", origin=done.origin, file=file_id, how=done.how, records=done.records)
@@ -317,7 +316,7 @@ class Importer:
         """Reject a file that belongs to another source: the source decides who may see its captures."""
         with self.raw_db.read() as tx:
             source = files.source_of_file(tx, file_id)
-        # Without a source the files are those of an execution that is there already.
+        # Without a source the files belong to an existing execution.
         if self._options.source not in ("", source):
             raise Conflict(
                 f"source {source} has this file already (file {file_id}) and keeps it; index it again with --source "
@@ -333,7 +332,7 @@ class Importer:
             path = roots.locate(self._options.home, str(stored.path))
         except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
             return None
-        # A folder that is away is storage that is not mounted: nothing may be written in its place.
+        # A missing folder is unmounted storage: write nothing in its place.
         return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
 
     def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
@@ -384,7 +383,7 @@ class Importer:
     def _stored(self, path: Path) -> str:
         home, path = self._options.home.resolve(), path.resolve()
         stored = path.relative_to(home) if path.is_relative_to(home) else path
-        # A name that is no UTF-8 is in no row: such a file is kept under another (`roots.may_lie_at`).
+        # No row has a name that is not valid UTF-8: such a file gets another name (`roots.may_lie_at`).
         return spelled(stored)
 
     def _phase(self, phase: str, total: int) -> None:
@@ -405,7 +404,7 @@ def _wrong_digest(fixity: Fixity, path: str, digests: Digests) -> list[str]:
     return [f"{path} does not have the digest that the package says"]
 
 
-# Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own.
+# Folder of other writers' files in an execution's folder; `warcs` belongs to a tool, with its own manifest.
 KEPT = "archive"
 
 
@@ -459,7 +458,7 @@ def index_execution(
         indexing.close_account(database, clock, execution_id, errors=done.errors)
         raise NothingToIndex(f"execution {execution_id} has no WARC file, and none was found in {folder}")
     for warc_file_id in ids:
-        # Read a moment ago, when it was taken in.
+        # It was just read during the import.
         if any(one.warc_file_id == warc_file_id for one in done.files):
             continue
         result = indexer.index_file(warc_file_id)
@@ -485,7 +484,7 @@ def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedE
     new = [path for path in found.files if not importer.is_known(path)]
     if not new:
         return
-    # Not into `warcs`: that folder has a manifest which the tool itself writes.
+    # Do not use `warcs`: the tool itself writes that folder's manifest.
     importer.group = execution_id, folder / KEPT
     (folder / KEPT).mkdir(exist_ok=True)
     importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again

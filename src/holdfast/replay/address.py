@@ -11,17 +11,17 @@ from urllib.parse import quote, unquote
 
 from holdfast.errors import Invalid
 
-# The bound of references in pages, too (`links.MAX_CHARS`).
+# Also the limit of references in pages (`links.MAX_CHARS`).
 _MAX_URL_CHARS = 8192
 _FIRST = re.compile(r"([0-9]{1,14})([a-z]{2}_)?")
 _YEAR = re.compile(r"([0-9]{0,14})\*")
 _PASS = re.compile(r"~([A-Za-z0-9_-]{1,64})")
 _AFTER = "?after="
-# Bounded, so that no text makes them slow: no scheme has more than 32 characters, no host more than 253.
+# Bounded, so that no text makes them slow: schemes have at most 32 characters, hosts 253.
 _SCHEME = re.compile(r"([a-z][a-z0-9+.\-]{0,31}):(?=/)", re.IGNORECASE)
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
 _PORT = re.compile(r"[a-z0-9.\-]{1,253}:[0-9]", re.IGNORECASE)
-# What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls.
+# Characters of a URL in a header or link: all but spaces, quotes, brackets, controls.
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._"
 _ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
 
@@ -88,7 +88,7 @@ def read_path(path: str) -> WantedAddress | AddressListing:
     The path must not be decoded, so that the escapes of the archived address stay as they are.
     """
     first, slash, rest = path.partition("/")
-    # Some clients escape the star of a calendar, and the path is taken undecoded.
+    # Some clients escape a calendar's star, and the path is not decoded here.
     plain = first.replace("%2A", "*").replace("%2a", "*")
     if slash and (year := _YEAR.fullmatch(plain)):
         return _listing(year[1], rest)
@@ -97,13 +97,13 @@ def read_path(path: str) -> WantedAddress | AddressListing:
         site_pass = allowed[1]
         first, slash, rest = rest.partition("/")
         if not _FIRST.fullmatch(first):
-            # Only scripts of our own pages write such an address, and they always name the moment.
+            # Only our own pages' scripts use this form, always with a time.
             raise BadReplayAddress("there is no timestamp behind the pass of a site")
     if match := _FIRST.fullmatch(first):
         if not slash or not rest:
             raise BadReplayAddress("there is no address behind the timestamp")
         known = match[2] or ""
-        # Other archives have modifiers that we do not know; all of them ask for something embedded.
+        # Other archives have modifiers unknown to us, all for embedded content.
         modifier = _MODIFIERS.get(known, Modifier.OBJECT)
         return WantedAddress(match[1], modifier, archived_url(rest), site_pass)
     return WantedAddress("", Modifier.PAGE, archived_url(path))
@@ -112,12 +112,12 @@ def read_path(path: str) -> WantedAddress | AddressListing:
 def _listing(digits: str, rest: str) -> AddressListing:
     """Return the requested list: one address, or, with a star at its end, all with this prefix."""
     before, mark, after = rest.rpartition(_AFTER)
-    # An archived address may hold `?after=` itself: it is ours only behind a star, as our own links write it.
+    # An archived URL may contain `?after=`: it is ours only after a star, as in our own links.
     prefix, after = (before, after) if mark and "&" not in after and _without_star(before) else (rest, "")
     bare = _without_star(prefix)
     if bare is None:
         return AddressListing(digits, archived_url(rest), False)
-    # A NUL is in no key, and PostgreSQL refuses to compare with one.
+    # No key contains NUL, and PostgreSQL refuses to compare with one.
     return AddressListing(digits, archived_url(bare), True, unquote(after).replace("\0", ""))
 
 
@@ -134,7 +134,7 @@ def archived_url(text: str) -> str:
     Repairs `http:/host`, which proxies produce that merge slashes; without a scheme it is http.
     """
     url = text.strip()
-    # Clients that treat the address as one path segment escape its colon and slashes.
+    # Clients that treat the URL as one path segment escape its colon and slashes.
     if url[:12].lower().startswith(("http%3a", "https%3a")):
         url = re.sub("%3a", ":", url, count=1, flags=re.IGNORECASE).replace("%2F", "/").replace("%2f", "/")
     if not url or len(url) > _MAX_URL_CHARS:
@@ -144,7 +144,7 @@ def archived_url(text: str) -> str:
         return f"{match[1].lower()}://{url[match.end() :].lstrip('/')}"
     if url.startswith("//"):
         return f"http:{url}"
-    # `host:8080/x` looks like a scheme, too: a number behind the colon makes it a port.
+    # `host:8080/x` looks like a scheme, too: a number after the colon is a port.
     if _ANY_SCHEME.match(url) and not _PORT.match(url):
         return url
     return f"http://{url}"
@@ -214,7 +214,7 @@ def _padded(digits: str, *, last: bool) -> datetime:
     """Return a time with missing digits filled in. Month 13 or day 99 become the nearest valid value."""
     if not _DIGITS.fullmatch(digits):
         raise BadTimestamp(digits)
-    # Padded down for the begin of a period and up for its end, as the CDX servers of others do.
+    # Pad down for the start of a period and up for its end, like other CDX servers.
     filled = digits + ("99999999999999" if last else "00000000000000")[len(digits) :]
     year = _within(int(filled[:4]), 1, 9999)
     month = _within(int(filled[4:6]), 1, 12)
@@ -241,7 +241,7 @@ def parse_http_date(text: str) -> datetime:
             int(day),
             int(hour),
             int(minute),
-            # A leap second (`23:59:60`) is a moment that `datetime` does not know.
+            # `datetime` cannot represent a leap second (`23:59:60`).
             min(int(second), 59),
             tzinfo=UTC,
         )
@@ -250,7 +250,7 @@ def parse_http_date(text: str) -> datetime:
 
 
 def http_date(moment: datetime) -> str:
-    # Not strftime: it would write the names of days and months in the machine's locale.
+    # Not strftime, which uses the machine's locale for names of days and months.
     at = moment.astimezone(UTC)
     return (
         f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year:04}"

@@ -27,7 +27,7 @@ from holdfast.replay.links import RETIRED_PREFIX, Deadline, Links, TooSlow, is_e
 from holdfast.replay.markup import Markup, refresh_target
 from holdfast.replay.pages import framed
 
-# In these a byte of markup may be part of another character: they are decoded, and served as UTF-8.
+# In these charsets a markup byte may be part of another character: decode them and serve UTF-8.
 _WIDE = frozenset({"utf-16le", "utf-16be", "iso-2022-jp", "us-ascii"})
 
 
@@ -49,9 +49,9 @@ class _View(NamedTuple):
 def _view(body: bytes, declared: str | None) -> _View:
     content, charset, _ = decode(body, declared)
     if charset in _WIDE:
-        # `us-ascii` stands for the encodings that browsers refuse, too.
+        # `us-ascii` also replaces encodings that browsers reject.
         return _View(content if isinstance(content, str) else content.decode("utf-8", "replace"), charset, False)
-    # One character per byte, so that all unchanged text is copied byte for byte, whatever the charset is.
+    # Decode one character per byte, so that unchanged text is copied exactly, whatever its charset.
     return _View(body.decode("latin-1"), charset, True)
 
 
@@ -79,8 +79,8 @@ def rewrite_page(
     text = markup.rewrite(view.text, add.bar)
     if markup.has_frames and add.bar and add.framed_at:
         text = framed(markup.title, add.bar, add.framed_at)
-    # Last, on the finished text: a refresh needs no script, so the sandbox of browsers without an allow-list does not
-    # stop it.
+    # Do this last, on the finished text: a refresh needs no script, so the sandbox of browsers without an allow-list
+    # does not stop it.
     elif _may_refresh(text) and _refreshes_elsewhere(text, links):
         text = _without_refresh(text)
     return view.packed(text)
@@ -102,7 +102,7 @@ def _refreshes_elsewhere(text: str, links: Links) -> bool:
     tag where the rewriter saw none. A full parser sees what a browser sees; a page that is dangerous to parse
     counts as yes.
     """
-    # A tree of a large or hostile page takes seconds and memory; without its refreshes the page is still shown.
+    # Parsing a large or hostile page takes seconds and memory; without its refreshes the page is still shown.
     if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
         return True
     for meta in tree_of(text).css("meta[http-equiv]"):
@@ -152,7 +152,7 @@ class MemoryBudget:
     def __init__(self, total: int, *, wait_s: float = 2.0) -> None:
         self._left = self.total = total
         self._wait_s = wait_s
-        # Reentrant: a share may be forgotten, and given back, wherever memory is collected, inside `take` as well.
+        # Reentrant: garbage collection may release a share at any time, inside `take` as well.
         self._freed = Condition(RLock())
 
     def take(self, size: int) -> Share:
@@ -187,7 +187,7 @@ class Share:
 
     def grow(self, size: int) -> None:
         """Reserve at least `size` bytes, or the whole budget; raise ReplayBusy if they do not become free."""
-        # One that wants more than there is would never be served.
+        # A request for more than the total would never be served.
         size = min(size, self._budget.total)
         if size > self._size:
             self._budget._take(size - self._size)
@@ -199,7 +199,7 @@ class Share:
             freed, self._size = self._size - size, size
             self._budget._give_back(freed)
 
-    # An answer that is given up before it is sent closes nothing: its last reference is all that ends then.
+    # A response abandoned before sending is never closed: only the end of its last reference releases it.
     def __del__(self) -> None:
         self.shrink(0)
 
@@ -237,15 +237,15 @@ class HeldBody:
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
-# A body that has to be decoded is cut here; one that is stored plain is sent whole, piece by piece.
+# A body that needs decoding is truncated here; one stored plain is sent whole, in pieces.
 _MAX_DECODED = 64 * 1024 * 1024
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
 """Limit for bodies in memory, over all requests: three of the largest, or a hundred pages."""
-# A page that is rewritten is there as bytes, as text, in pieces and as bytes again.
+# A rewritten page exists as bytes, as text, in pieces and as bytes again.
 _COPIES = 4
-# Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
-# the body than its header speaks of.
+# Extra bytes after the stated length that are attributed to a writer; with more, the writer stored another form of the
+# body than its header describes.
 _MAX_EXCESS = 64
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}+/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
 _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
@@ -336,7 +336,7 @@ def stated_length(stored: StoredRecord) -> int | None:
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
         return None
-    # Of two different lengths neither can be relied on.
+    # If two lengths differ, neither is reliable.
     declared = {value.strip() for value in head.get_all("content-length")}
     text = declared.pop() if len(declared) == 1 else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
@@ -357,7 +357,7 @@ def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
         # Only rewriting makes copies, and never of more than MAX_REWRITTEN bytes.
         share.grow(max(size, min(size, MAX_REWRITTEN) * copies))
 
-    # Taken as the body grows: reserving the most that it could be refused pages while nearly all memory was free.
+    # Reserve as the body grows: reserving the maximum rejected pages while nearly all memory was free.
     content = stored.content(_MAX_DECODED, reserve)
     reserve(len(content))
     return content, share
@@ -374,7 +374,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     content, share = _decoded(stored, copies=_COPIES)
     charset = stored.head.charset if stored.head is not None else None
     is_sheet = declared == "text/css" or rules.modifier is Modifier.STYLE
-    # Without a type it may be anything. Rewriting a picture as HTML would destroy it.
+    # Without a type it may be anything, and rewriting an image as HTML would destroy it.
     if not declared and not is_sheet and sniff(content[:512], None).form is not BodyForm.HTML:
         return ReplayBody(_held(content, share), _guess(content))
     media_type = "text/css" if is_sheet else declared or "text/html"
@@ -390,7 +390,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
             pass
     if is_sheet:
         return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True, is_kept=True)
-    # Sent as it was, under a policy that forbids its scripts: nothing of ours would contain what they load.
+    # Send it unchanged, under a policy that forbids its scripts: nothing of ours would contain what they load.
     new, used = unrewritten_page(content, charset)
     return ReplayBody(_held(new, share), f"{media_type}; charset={used}", nojs=True, is_kept=True)
 
@@ -438,7 +438,7 @@ def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     """Return a body that must not be changed: as stored if the client accepts that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
-    # The header may lie, and only gzip data may be announced as gzip.
+    # The header may be wrong, and only gzip data may be announced as gzip.
     if codings == ["gzip"] and first.startswith(GZIP_MAGIC) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
         return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
@@ -484,7 +484,7 @@ def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifi
 
 def _full_type(stored: StoredRecord, media_type: str) -> str:
     sent = clean(stored.head.get("content-type") or "") if stored.head is not None else ""
-    # The parameters matter (charset, boundary), but only behind the type that we decided to send.
+    # Keep parameters (charset, boundary), but only with the type that we chose to send.
     return sent if sent.lower().startswith(media_type) and len(sent) < 256 else media_type
 
 

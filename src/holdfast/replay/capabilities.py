@@ -81,7 +81,7 @@ class ReplayKeys:
         now = self._clock.now()
         if key is None or now - key.created_at > _ROTATED + LONGEST:
             return None
-        # In constant time, so that a capability cannot be guessed letter by letter.
+        # Compare in constant time, so that a capability cannot be guessed letter by letter.
         if not hmac.compare_digest(mac, _mac(key, facts)) or ends <= now.timestamp():
             return None
         return source_id, datetime.fromtimestamp(ends, now.tzinfo)
@@ -118,11 +118,10 @@ class ReplayKeys:
             return found
         try:
             with self._database.write() as session:
-                # Another process may have added one meanwhile: two young keys are no harm, both are read.
+                # Another process may have added one meanwhile: two new keys do no harm, both are read.
                 return _add_key(session, now)
         except HoldfastError:
-            # An archive on a read-only disk is served, too: by this process alone, with a key of its own, which grows
-            # old like any other.
+            # On a read-only disk only this process uses the key, which expires like any other.
             own = self._known.get(0)
             if own is not None and now - own.created_at <= _ROTATED:
                 return own

@@ -81,7 +81,7 @@ def check_execution(
         found.captures = session.scalar(select(func.count()).where(*of_execution)) or 0
     if not found.files:
         raise NotFound(f"execution {execution_id} has no sealed WARC file: nothing of it can be replayed")
-    # Evenly spread over all files: damage affects whole stretches, and the first captures are not a sample.
+    # Sample evenly over all files: damage affects ranges, and the first captures are not a sample.
     step = 1 if not sample else max(1, found.captures // sample)
     after, number = 0, 0
     while True:
@@ -128,13 +128,13 @@ def _check_files(session: Session, home: Path, found: Replayable) -> None:
 
 def _check_capture(session: Session, home: Path, snapshot: Snapshot, found: Replayable) -> None:
     found.checked += 1
-    # Nothing is damaged: the file that held the original never came into this archive.
+    # Nothing is damaged: the original's file never came into this archive.
     if snapshot.record_type == "revisit" and snapshot.original_id is None:
         found.add_fault(Fault.LOST_ORIGINAL, f"snapshot {snapshot.id}")
         return
     try:
         with open_stored(session, home, snapshot) as stored:
-            # A file that was exchanged for another of the same size still reads well: only the record's id tells.
+            # A file replaced by another of the same size still reads well: only the record's id shows it.
             other = snapshot.record_id is not None and stored.record.record_id != snapshot.record_id
     except SnapshotNotFound:
         found.add_fault(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")

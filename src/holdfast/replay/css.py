@@ -12,7 +12,7 @@ from holdfast.parse.addresses import after_descriptor
 from holdfast.replay.address import Modifier
 from holdfast.replay.links import Deadline
 
-# Characters of an address that has escapes; longer ones are left, and lead nowhere.
+# Limit of a URL with escapes; longer ones are removed.
 _MAX_ESCAPED = 64 * 1024
 Resolve = Callable[[str, str], str | None]
 """Maps a reference and a modifier to an archive URL; None leaves the reference unchanged."""
@@ -34,10 +34,10 @@ class _Sheet:
         self._text, self._resolve = text, resolve
         self._pieces: list[str] = []
         self._at = self._copied = 0
-        # Whether the next string or url() is that of an @import.
+        # Whether the next string or url() belongs to an @import.
         self._imports = False
         self._depth = 0
-        # The depths at which an image-set() is open: strings just inside one are addresses.
+        # The depths of open image-set() functions: strings directly inside one are URLs.
         self._sets: list[int] = []
 
     def rewrite(self, deadline: Deadline) -> str:
@@ -52,7 +52,7 @@ class _Sheet:
                 self._url()
             elif word == "@import":
                 self._imports = True
-            # Its address names a vocabulary and is never asked for: rewritten, the sheet would match nothing.
+            # Its URL identifies a vocabulary and is never requested: rewritten, the sheet would match nothing.
             elif word == "@namespace":
                 self._at = _after(self._text, ";", self._at)
             else:
@@ -65,7 +65,7 @@ class _Sheet:
     def _nest(self, word: str) -> None:
         if word.endswith("("):
             self._depth += 1
-            # A hostile sheet opens millions; no real one nests them.
+            # A hostile sheet opens millions; no real one nests that deep.
             if len(word) > 1 and len(self._sets) < 64:
                 self._sets.append(self._depth)
         elif word == ")":
@@ -105,7 +105,7 @@ class _Sheet:
 
     def _replace(self, value: str, start: int, end: int, modifier: str) -> None:
         if "\\" in value:
-            # Undoing escapes copies the value: only what could be an address is worth it.
+            # Unescaping copies the value: do it only for possible URLs.
             if len(value) > _MAX_ESCAPED:
                 return
             value = _ESCAPE.sub(_character, value)
@@ -117,7 +117,7 @@ class _Sheet:
 
 def rewrite_css(text: str, resolve: Resolve, deadline: Deadline) -> str:
     """Rewrite the references of a sheet, or of a style attribute, to the archive; raise TooSlow on timeout."""
-    # Most style attributes: nothing in them can be an address.
+    # Most style attributes contain no possible URL.
     if "(" not in text and "@" not in text:
         return text
     return _Sheet(text, resolve).rewrite(deadline)
@@ -144,7 +144,7 @@ def _string(text: str, at: int, quote: str) -> tuple[str, int, bool]:
         at = end.end()
         if end[0] == quote:
             return text[start : at - 1], at, True
-        # CSS Syntax, "consume a string token": a line break makes a bad string, and the sheet goes on behind it.
+        # CSS Syntax, "consume a string token": a line break makes a bad string, and parsing continues after it.
         if end[0] != "\\":
             return "", at, False
         at += 1

@@ -60,7 +60,7 @@ _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
-# Building a statement takes longer than running it; those of every replayed page are built once.
+# Building a statement takes longer than running it: build those of every replayed page once.
 _Statement = Select[*tuple[Any, ...]]
 
 
@@ -83,7 +83,7 @@ def around(
     `which` is a column of the address, `url_key` or `url_hash`, and its value. `within` restricts the captures to one
     execution.
     """
-    # Two seeks, not one range: an address may have a hundred thousand captures on either side.
+    # Two seeks, not one range: a URL may have a hundred thousand captures on either side.
     column, value = which
     before, after = _near(column, each)
     if within is not None:
@@ -170,7 +170,7 @@ def visible_stretches(session: Session, low: str, high: str, *, reverse: bool = 
         start = session.scalar(select(fold(nearest)).where(visible_source(Source.id)))
         if start is None:
             return
-        # Behind a key and before any longer one stands the same with U+0001: keys hold no controls.
+        # The key with U+0001 sorts after the key and before any longer one: keys contain no controls.
         low, high = (low, f"{start}\x01") if reverse else (start, high)
         end = session.scalar(select(key).where(key >= low, key < high).order_by(order).offset(_STRETCH).limit(1))
         edge = (low if reverse else high) if end is None else end if reverse else f"{end}\x01"
@@ -193,7 +193,7 @@ def addresses(session: Session, low: str, high: str, *, limit: int) -> list[Know
 
 def _addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
     first_key = _next_key(Snapshot.url_key >= low, high)
-    # A recursive walk from key to key. DISTINCT over the range would read every capture of every address.
+    # Walk recursively from key to key: DISTINCT over the range would read every capture of every URL.
     chain = select(first_key.label("url_key")).cte("chain", recursive=True)
     following = _next_key(Snapshot.url_key > chain.c.url_key, high)
     chain = chain.union_all(select(following).where(chain.c.url_key.is_not(None)))
@@ -201,7 +201,7 @@ def _addresses(session: Session, low: str, high: str, *, limit: int) -> list[Kno
     url = _of_one(keys.c.url_key, Snapshot.url, latest=True)
     first = _of_one(keys.c.url_key, Snapshot.captured_at, latest=False)
     last = _of_one(keys.c.url_key, Snapshot.captured_at, latest=True)
-    # Ordered here: a recursive query promises no order.
+    # Order here: a recursive query guarantees no order.
     found = session.execute(select(keys.c.url_key, url, first, last))
     return sorted(KnownAddress._make(row) for row in found if row[1] is not None)
 
@@ -212,7 +212,7 @@ def same_path(session: Session, url: str, *, limit: int) -> list[KnownAddress]:
     Scheme, `www.` and case make no difference to a key: addresses that differ in these count as the same.
     """
     stem = surt(url.partition("#")[0].partition("?")[0])
-    # A key with a query goes on with "?", which "@" follows; "!" comes before any character that a key may go on with.
+    # A key with a query continues with "?", which "@" follows; "!" precedes any character that can continue a key.
     ranges = (stem, f"{stem}!"), (f"{stem}?", f"{stem}@")
     return [one for low, high in ranges for one in addresses(session, low, high, limit=limit)]
 
@@ -235,7 +235,7 @@ def _of_one(url_key: Any, column: Any, *, latest: bool) -> Any:
     )
 
 
-# Captures that are looked at on each side: enough for a redirect, its target and a few broken ones.
+# Limit of captures read on each side: enough for a redirect, its target and a few broken ones.
 _WINDOW = 8
 
 _VARIANT = re.compile(r"^https?://(?:www\d{0,8}\.)?", re.IGNORECASE)
@@ -272,7 +272,7 @@ def _nearest_in_groups(
     except UrlRefused:
         return None
     found: list[FoundCapture] = []
-    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
+    # Query each group separately, so that each query ends at its first row: a combined one would sort all captures.
     for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
         wanted = select(*_COLUMNS).where(Snapshot.group_id == group, *visible(), is_ok()).limit(1)
         if within is not None:
@@ -303,7 +303,7 @@ def candidates(
     low, high = earliest(digits), latest(digits)
     identity = identify(url, sent)
     asked = WantedCapture(url, low, high, len(digits) == 14)
-    # By key first, as every archive does. Our normaliser drops tracking parameters, which a key keeps.
+    # Search by key first, like other archives. Our normaliser drops tracking parameters, which a key keeps.
     for which in (("url_key", identity.url_key), ("url_hash", identity.url_hash)):
         if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
             return ranked
@@ -338,14 +338,14 @@ def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | fl
     is_requested = asked.is_exact and in_period and is_exact
     distance = abs((capture.captured_at - asked.high).total_seconds())
     return (
-        # Keys fold case: `/A` and `/a` share one, and are two pages.
+        # Keys ignore case: `/A` and `/a` share one, but are two pages.
         _variant(capture.url) != _variant(asked.url),
         capture.has_lost_body,
-        # A crawl captures the redirect and, a moment later, the page that it leads to.
+        # A crawl captures the redirect and, shortly after, its target.
         is_twin and not is_requested,
         not in_period,
         in_period and not is_exact,
-        # An address names a second: of two captures in one, the whole one comes before the one that broke off.
+        # A replay URL has seconds: of two captures in one second, a complete one precedes a truncated one.
         int(distance) if asked.is_exact else distance,
         capture.truncated is not None,
         distance,

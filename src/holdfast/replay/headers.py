@@ -13,7 +13,7 @@ from holdfast.warc.payload import HttpHead
 
 ORIGINAL_PREFIX = "X-Archive-Orig-"
 
-# By allow-list: a header that is invented tomorrow has no power here before it was looked at.
+# Use an allow-list: a header invented tomorrow has no effect here before it is reviewed.
 _ALLOWED = frozenset({"content-language", "content-disposition"})
 NOTE = "X-Archive-Note"
 """Reports a problem of a record."""
@@ -59,7 +59,7 @@ def _originals(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     left = _MAX_BYTES
     for name, value in headers:
-        # A name with a line break or a blank in it would split our own answer.
+        # A name with a line break or a space would split our response.
         if not _NAME.fullmatch(name):
             continue
         value = clean(value)
@@ -113,9 +113,9 @@ OWN_PAGE_POLICY = (
 
 GUARDS: tuple[tuple[str, str], ...] = (
     ("X-Content-Type-Options", "nosniff"),
-    # A page in a sandbox sends no Referer at all; style sheets and module scripts do, and it never leaves the archive.
+    # A sandboxed page sends no Referer; style sheets and module scripts do, but it never leaves the archive.
     ("Referrer-Policy", "same-origin"),
-    # A link is enough for a browser to look up a name, which tells its server that the page is being read.
+    # A link makes browsers resolve a name, which tells its server that the page is being read.
     ("X-DNS-Prefetch-Control", "off"),
     # A sandboxed page has no origin: everything that it embeds is cross-origin to it.
     ("Cross-Origin-Resource-Policy", "cross-origin"),
@@ -141,11 +141,11 @@ def is_code(content_type: str, destination: str) -> bool:
     sites' servers give it to every page. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing
     on plain http, where the type has to suffice.
     """
-    # By type and destination together: a page that is fetched as a script must not become readable.
+    # Check type and destination together: a page fetched as a script must not become readable.
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
 
 
-# Blanks are taken possessively: two runs with nothing between them could share them in very many ways.
+# Match spaces possessively: two adjacent runs could share them in very many ways.
 _RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,18})[ \t]*+", re.IGNORECASE)
 
 
@@ -175,7 +175,7 @@ def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
         return max(0, size - count), size
     start, end = int(match[1]), int(match[2]) + 1 if match[2] else size
     if end <= start and match[2]:
-        # first-pos above last-pos is invalid, and an invalid range is as if there were none (section 14.1.1).
+        # first-pos above last-pos is invalid, and an invalid range is ignored (section 14.1.1).
         return None
     if start >= size:
         raise RangeRefused(size)
@@ -193,7 +193,7 @@ class PartialContent(NamedTuple):
 
 
 def partial_content(header: str | None, size: int, *, if_range: str | None, etag: str) -> PartialContent:
-    # A client joins a part to what it has: of another version of the file it has to get all (RFC 9110, section 13.1.5).
+    # A client appends a part to its copy: if the file changed, it must get all (RFC 9110, section 13.1.5).
     is_stale = bool(if_range) and if_range != etag
     try:
         found = None if is_stale else parse_range(header, size)

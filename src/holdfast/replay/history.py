@@ -23,7 +23,7 @@ COUNTED = 50_000
 """Captures counted by year, newest first; the result says if an address has more."""
 READ_OF_YEAR = 20_000
 """Captures of one year that are read for its days."""
-# Captures on each side among which the nearest change is looked for.
+# Limit of captures searched on each side for the nearest change.
 _NEAR = 1_000
 
 CHANGED = frozenset({"new_page", "updated", "gone"})
@@ -85,7 +85,7 @@ def page_history(session: Session, key: str, counted: tuple[dict[int, int], bool
     before = _read(session, _captures(key).where(Snapshot.captured_at < start).order_by(*_BACKWARD).limit(1))
     captures = list(marked(rows[:READ_OF_YEAR], before[0] if before else None))
     years, is_cut = dict(counted[0]), counted[1]
-    # For a year before the counted captures, or with a newer capture.
+    # Set for a year before the counted captures, or with a newer capture.
     if len(captures) > years.get(year, 0):
         years[year] = len(captures)
     return PageHistory(
@@ -106,11 +106,11 @@ def known_key(session: Session, url: str) -> str:
     key = surt(written)
     if finding.moments(session, key, limit=1):
         return key
-    # Our normaliser drops tracking parameters, which a key keeps; a page may be known with another query only.
+    # Our normaliser drops tracking parameters, which a key keeps; the page may be stored with another query only.
     found = finding.resolve(session, written, digits14(datetime(9999, 12, 31, tzinfo=UTC)))
     if found is None:
         raise NotCaptured(url)
-    # Its own key: for a page that was only requested with POST, it contains the sent data, too.
+    # Use the capture's key: for a page only requested with POST, it contains the sent data, too.
     return session.scalars(select(Snapshot.url_key).where(Snapshot.id == found.id)).one()
 
 
@@ -180,9 +180,9 @@ def changes_around(
     later = _read(session, captures.where(place > here).order_by(*_FORWARD).limit(_NEAR))
     own = _read(session, captures.where(Snapshot.id == snapshot.id))
     if not own:
-        # Taken down a moment ago: on PostgreSQL each statement sees the data committed by then.
+        # It was just taken down: on PostgreSQL each statement sees the data committed by then.
         raise SnapshotNotFound(f"there is no snapshot {snapshot.id}")
-    # The earliest of these rows has no predecessor to compare it with, unless it is the first capture of all.
+    # The earliest row has no predecessor to compare with, unless it is the first capture of all.
     before = earlier.pop() if len(earlier) > _NEAR else None
     all_marked = list(marked([*reversed(earlier), *own, *later], before))
     at = len(earlier)
@@ -194,7 +194,7 @@ def changes_around(
 
 
 def _captures(url_key: str) -> Select[*tuple[Any, ...]]:
-    # A change against a hidden capture is not shown: the capture before takes its place.
+    # Do not show a change from a hidden capture: compare with the capture before it.
     shown = and_(Change.to_snapshot_id == Snapshot.id, *visible_change(Change))
     return select(*_COLUMNS).outerjoin(Change, shown).where(Snapshot.url_key == url_key, *visible())
 

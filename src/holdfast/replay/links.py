@@ -19,7 +19,7 @@ MAX_CHARS = 8192
 """Longer references are not looked up: no archive has them."""
 _MAX_REMEMBERED = 4096
 _ELSEWHERE = re.compile(r"[\x00-\x20]{0,64}(?!https?:)[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
-# Where a reference leads that is too long to be looked up, so that it does not lead out of the archive.
+# Target of a reference that is too long to be looked up, so that it stays in the archive.
 _NOWHERE = "http://too-long.invalid/"
 
 
@@ -61,7 +61,7 @@ class Links:
     def _to(self, reference: str, modifier: str, *, readable: bool) -> str | None:
         if not reference or reference[0] == "#":
             return None
-        # Left as it is, a long address would lead out of the archive, into the live web.
+        # Unchanged, a long URL would leave the archive for the live web.
         if len(reference) > MAX_CHARS:
             return None if readable or is_elsewhere(reference) else self._path(modifier, _NOWHERE)
         key = (reference, modifier, readable)
@@ -72,7 +72,7 @@ class Links:
             target = None
         else:
             target = self._path(modifier, written, self.site_pass if readable else "")
-        # A hostile page may write a million different references: no more are remembered than a real one has.
+        # A hostile page may contain a million different references: remember no more than a real page has.
         if len(self._known) < _MAX_REMEMBERED:
             self._known[key] = target
         return target
@@ -116,7 +116,7 @@ class Links:
             written = str(self._base.join(bare))
         except (URLError, ValueError):
             return None
-        # `javascript:`, `data:` and `mailto:` stay: they ask no server.
+        # Keep `javascript:`, `data:` and `mailto:`: they send no request.
         return written if written.startswith(("http://", "https://")) else None
 
 
@@ -147,8 +147,8 @@ _ADDRESSES = frozenset(
     }
 )
 _SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"})
-# integrity: what we rewrite has other bytes. ping, attributionsrc: they report that the page is being read.
-# csp: the archive's own policy is stricter.
+# integrity: rewritten content has other bytes. ping, attributionsrc: they report that the page is being read. csp: the
+# archive's own policy is stricter.
 _RETIRED = frozenset({"integrity", "ping", "attributionsrc", "csp"})
 _RETIRED_METAS = frozenset(
     {
@@ -210,9 +210,9 @@ _BY_AS = {
     "document": Modifier.FRAME,
 }
 _OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
-# A preload is no mere hint: scripts of its own turn it into the style sheet (`onload="this.rel='stylesheet'"`).
+# A preload is more than a hint: scripts turn it into a style sheet (`onload="this.rel='stylesheet'"`).
 _HINTS = frozenset({"prefetch", "prerender", "preconnect", "dns-prefetch"})
-# What scripts can read once it is marked `crossorigin`: pixels, samples, cues.
+# Content that scripts can read if it is marked `crossorigin`: pixels, samples, cues.
 _READ = frozenset({"img", "image", "video", "audio", "source", "track"})
 
 
@@ -235,7 +235,7 @@ def kind_of(tag: str, name: str, values: Mapping[str, str]) -> AttributeKind | N
         return _kind_of_meta(name, values)
     if name == "type" and tag == "script" and values[name].strip().lower() == "speculationrules":
         return AttributeKind.RETIRED
-    # A sandbox opens no window and leaves no frame: such a link would do nothing.
+    # A sandbox opens no windows and cannot leave its frame: such a link would do nothing.
     if name == "target" and values[name].strip().lower() in _OTHER_WINDOWS:
         return AttributeKind.RETIRED
     if name == "crossorigin" and values[name].strip().lower() == "use-credentials":
@@ -279,7 +279,7 @@ def modifier_of(tag: str, name: str, values: Mapping[str, str], page: Modifier) 
     return _BY_TAG.get(tag, page)
 
 
-# Steps between two looks at the clock: a step costs about a microsecond, a look half of one.
+# Steps between two reads of the clock: a step takes about a microsecond, a read half of one.
 _STRIDE = 256
 
 
@@ -308,7 +308,7 @@ class Deadline:
                 raise TooSlow("this page takes too long to rewrite; its raw bytes are at /web/<digits>id_/<address>")
 
 
-# Characters that are escaped between two looks at the deadline.
+# Characters escaped between two checks of the deadline.
 _STEP_CHARS = 4096
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,9});?|#[xX]([0-9a-fA-F]{1,8});?|([A-Za-z][A-Za-z0-9]{0,40})(;?))")
 _SPECIAL = re.compile(r"[&\"<>]|[^\x20-\x7e]")
@@ -338,7 +338,7 @@ def _character(match: re.Match[str], value: str) -> str:
     if name is not None:
         if semicolon:
             return html5.get(f"{name};", match[0])
-        # HTML standard, "named character reference state": so that old query strings keep their meaning.
+        # HTML standard, "named character reference state": keeps the meaning of old query strings.
         return match[0] if value[match.end() : match.end() + 1] == "=" else html5.get(name, match[0])
     code = int(decimal) if decimal is not None else int(hexadecimal, 16)
     if code in _LATIN_HOLE:
@@ -351,7 +351,7 @@ def escape(text: str, deadline: Deadline | None = None) -> str:
 
     Raise TooSlow on timeout.
     """
-    # Nearly every address is plain ASCII, and replacing is quicker than the pattern.
+    # Nearly every URL is plain ASCII, and `replace` is faster than the pattern.
     if text.isascii() and text.isprintable():
         return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     pieces = []

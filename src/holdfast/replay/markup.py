@@ -31,9 +31,9 @@ from holdfast.replay.links import (
 
 # How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied.
 _MAX_NESTING = 2
-# Documents inside attributes that get our script, too: it has ten thousand characters.
+# Limit of documents in attributes that get our script, too: it has ten thousand characters.
 _MAX_INNER = 16
-# Characters of an address as it is written, references included; longer ones are not even read.
+# Limit of a URL as written, with character references; longer ones are not read.
 _MAX_RAW_ADDRESS = 8 * MAX_CHARS
 
 _SPACE = r"\t\n\f\r "
@@ -47,8 +47,8 @@ _HARMLESS = (
     rf"""(?:[{_SPACE}]++(?:class|id|title|alt|width|height|name|value|role|lang|dir|align|colspan|rowspan|for|loading|"""
     r"""aria-[a-z]++)=(?:"[^"]*+"|'[^']*+'))*+"""
 )
-# Text, end tags and start tags in which nothing is to be done, and links and images with nothing else to do, as they
-# are mostly written: together they take two thirds of the time away. What they do not match is cut step by step.
+# Text, end tags and start tags without anything to rewrite, and common links and images with one reference: matching
+# these at once saves two thirds of the time. The rest is parsed step by step.
 _NOTHING_TO_DO = re.compile(
     rf"(?:[^<]++|</(?!svg|math)[a-z][a-z0-9]*+[{_SPACE}]*+>|<(?!(?:script|style|textarea|title|xmp|iframe|noembed|"
     rf"noframes|plaintext|body|frameset|svg|math|base|meta|link)[{_SPACE}/>])[a-z][a-z0-9]*+{_HARMLESS}[{_SPACE}]*+/?>)*+",
@@ -68,7 +68,7 @@ _RAW_TEXT = {
 _BLANK = re.compile(rf"[{_SPACE}]*+")
 _BYTE_ORDER_MARKS = ("\ufeff", "\xef\xbb\xbf")
 _CDATA = "<![CDATA["
-# What may stand before the body without beginning it (HTML standard, "in head" and "after head").
+# Elements that may precede the body without starting it (HTML standard, "in head" and "after head").
 _OF_THE_HEAD = frozenset(
     {"base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
 )
@@ -78,7 +78,7 @@ _HTML_INTEGRATION_POINTS = {
     "svg": frozenset({"foreignobject", "desc", "title"}),
     "math": frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"}),
 }
-# What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content").
+# Elements that end SVG or MathML content (HTML standard, "rules for parsing tokens in foreign content").
 _BREAKOUT = frozenset(
     {
         *("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em", "embed", "h1", "h2"),
@@ -86,7 +86,7 @@ _BREAKOUT = frozenset(
         *("pre", "ruby", "s", "small", "span", "strong", "strike", "sub", "sup", "table", "tt", "u", "ul", "var"),
     }
 )
-# Deeper than any drawing; a hostile page nests until memory is full.
+# Deeper than any real SVG; a hostile page nests until memory is full.
 _MAX_FOREIGN = 1000
 
 
@@ -129,7 +129,7 @@ class Markup:
         self._foreign: list[str] = []
         self._pieces: list[str] = []
         self._pending_shim, self._pending_bar = self._shim, bar
-        # The element before the body, `noscript` or `template`, whose content begins no body.
+        # The current `noscript` or `template` before the body, whose content does not start a body.
         self._held = ""
         self.has_frames = False
         """Whether the page is a frameset, which has no body to put a bar into."""
@@ -143,7 +143,7 @@ class Markup:
         first content of the body; a frameset gets none.
         """
         self._start(text, bar)
-        # A byte order mark counts only at the very start: text in front of it would make it a character of the page.
+        # A byte order mark is only valid at the very start: text before it would make it a character of the page.
         self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
@@ -164,7 +164,7 @@ class Markup:
             else:
                 self._begin_body(at)
         self._pieces.append(text[self._copied :])
-        # A page without any element still gets its bar, at its end; XML may have nothing behind its root.
+        # A page without elements gets its bar at the end; XML may have nothing after its root.
         if not self.has_frames and not self._is_xml:
             self._pieces.append(self._pending_bar)
         return "".join(self._pieces)
@@ -217,7 +217,7 @@ class Markup:
             if self._is_pending:
                 found = self._text.find("<", at)
                 return len(self._text) if found < 0 else found
-        # Here every tag counts, for it may end the drawing.
+        # Parse every tag here: it may end the SVG or MathML content.
         if self._foreign:
             found = self._text.find("<", self._at)
             return len(self._text) if found < 0 else found
@@ -231,12 +231,12 @@ class Markup:
     def _pass_declaration(self, at: int) -> None:
         """Skip a comment or doctype; CDATA is a comment in HTML, and text in foreign content and in XML."""
         text = self._text
-        # Read as text in HTML, it would hide tags from us that a browser sees, and the other way round.
+        # Treated as text in HTML, it would hide tags that a browser sees, and the other way round.
         if text.startswith(_CDATA, at) and (self._is_foreign or self._is_xml):
             self._at = self._after("]]>", at)
         elif not text.startswith("<!--", at):
             self._at = self._after(">", at)
-        # `<!-->` and `<!--->` are whole comments (HTML standard, "comment start state").
+        # `<!-->` and `<!--->` are complete comments (HTML standard, "comment start state").
         elif text.startswith((">", "->"), at + 4):
             self._at = self._after(">", at + 4)
         else:
@@ -254,7 +254,7 @@ class Markup:
             self._at = self._after(">", at)
             return
         name = match[0].lower()
-        # An end tag inside HTML that a drawing holds must not end the drawing, as in browsers.
+        # As in browsers, an end tag in HTML inside SVG must not end the SVG.
         if name in self._foreign and (self._is_foreign or self._foreign[-1] == name):
             while self._foreign.pop() != name:
                 pass
@@ -268,13 +268,13 @@ class Markup:
         self._at = match.end()
         attributes = self._attributes()
         if attributes is None:
-            # The file ends inside this tag, which is then none.
+            # The file ends inside this tag, so it is not a tag.
             return
         if self._is_pending:
             self._place_before(name, match.start() - 1)
         if attributes:
             self._rewrite_tag(name, attributes)
-        # Only drawings and XML know tags that close themselves; in HTML the slash means nothing.
+        # Only SVG, MathML and XML have self-closing tags; in HTML the slash is ignored.
         is_closed = self._text[self._at - 2 : self._at] == "/>"
         was_foreign = self._is_foreign
         self._descend(name, attributes, is_closed=is_closed)
@@ -290,7 +290,7 @@ class Markup:
             return
         if self._is_foreign:
             top = self._foreign[-1]
-            # The one element that ends a drawing only with certain attributes (HTML standard, the same section).
+            # The only element that ends SVG or MathML only with certain attributes (HTML standard, same section).
             is_styled_font = name == "font" and any(one.name in ("color", "face", "size") for one in attributes)
             if name in _BREAKOUT or is_styled_font:
                 while self._is_foreign:
@@ -341,7 +341,7 @@ class Markup:
             self._at = end.start() if end else len(self._text)
             if name == "style":
                 self._style(start, self._at)
-            # For the frame around a frameset, which has no title of its own.
+            # For the frame around a frameset, which needs a title.
             elif name == "title" and not self.title:
                 self.title = self._text[start : self._at]
 
@@ -377,7 +377,7 @@ class Markup:
                 return found
             if group == 2:
                 if _EQUALS.match(text, at):
-                    # A value that follows `=` and did not match: a quote that nothing closes swallows the rest.
+                    # The value after `=` did not match: an unclosed quote swallows the rest.
                     break
                 value_start = value_end = -1
                 raw = ""
@@ -394,7 +394,7 @@ class Markup:
         values: dict[str, str] = {}
         first: list[_Attribute] = []
         for attribute in attributes:
-            # Of two with one name, browsers take the first.
+            # Of two attributes with one name, browsers use the first.
             if attribute.name not in values:
                 values[attribute.name] = attribute.raw
                 first.append(attribute)
@@ -402,7 +402,7 @@ class Markup:
         for attribute in first:
             kind = kind_of(tag, attribute.name, values)
             if attribute.name == "crossorigin" and is_readable(tag, values) and not is_readable_here:
-                # Of another site: it is shown, but not to be read. With the attribute left on, it would not even load.
+                # Content of another site is shown, but not readable; with the attribute it would not even load.
                 kind = AttributeKind.RETIRED
             if kind is None:
                 continue
@@ -420,7 +420,7 @@ class Markup:
         self, tag: str, attribute: _Attribute, kind: AttributeKind, values: dict[str, str], *, readable: bool = False
     ) -> None:
         if kind is AttributeKind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
-            # Too long to be an address of the archive: it is not even decoded.
+            # Too long for a URL of the archive: do not decode it.
             value = attribute.raw
             new = self._links.to(value, modifier_of(tag, attribute.name, values, self._links.modifier))
         else:
@@ -449,7 +449,7 @@ class Markup:
         return self._srcdoc(value)
 
     def _srcdoc(self, value: str) -> str:
-        # Each level is escaped once more: a hostile page doubles its length with every level.
+        # Each level adds escapes: a hostile page doubles its length with every level.
         if self._nesting >= _MAX_NESTING:
             return ""
         # Each copy has ten thousand characters: a page of a thousand small documents would grow a hundredfold.
@@ -464,7 +464,7 @@ class Markup:
     def _style(self, start: int, end: int) -> None:
         """Rewrite the text of a style element; only its references are decoded."""
         sheet = self._text[start:end]
-        # Outside HTML the text of a sheet is markup, in which `&` begins a reference; inside CDATA it is not.
+        # Outside HTML a style sheet's text is markup, in which `&` starts a reference; inside CDATA it is not.
         is_escaped = (self._is_xml or self._is_foreign) and _CDATA not in self._text[max(0, start - 16) : start + 64]
 
         def resolve(reference: str, modifier: str) -> str | None:
@@ -501,10 +501,10 @@ def refresh_into(content: str, links: Links) -> str:
         return content
     new = links.to(target, links.modifier)
     if new is not None:
-        # What stands before the target is short; the rest of a hostile value is not matched.
+        # The part before the target is short; do not match the rest of a hostile value.
         found = _REFRESH.fullmatch(content[:64])
         return f"{found[1] if found else '0;url='}{new}"
-    # What cannot be led into the archive would lead the reader out of it.
+    # Remove targets that cannot be rewritten: they would lead out of the archive.
     return content if target[0] == "#" or is_elsewhere(target) else ""
 
 

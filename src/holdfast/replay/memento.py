@@ -50,7 +50,7 @@ def _frame(url: str, origins: ReplayOrigins) -> list[str]:
 
 def _neighbour_links(captured_at: datetime, origins: ReplayOrigins, around: CaptureNeighbours) -> list[str]:
     """Return each neighbour once with all its relations: a lone capture is both first and last."""
-    # One link a capture: clients take a second link with the same target for another memento.
+    # One link per capture: clients count a second link with the same target as another memento.
     words: dict[int, tuple[FoundCapture, list[str]]] = {}
     for word, found in zip(("first", "prev", "next", "last"), around, strict=True):
         if found is not None:
@@ -180,7 +180,7 @@ def time_map(session: Session, url: str, form: str, page: str, *, size: int = MA
     if found is None:
         raise NotCaptured(url)
     after = _page_start(page) if page else None
-    # One more than a page holds says whether there is another page.
+    # Read one more than a page holds, to know whether there is another page.
     captures = finding.captures_between(session, key, after=after, until=None, limit=size + 1)
     following = None
     if len(captures) > size:
@@ -192,7 +192,7 @@ def time_map(session: Session, url: str, form: str, page: str, *, size: int = MA
 def _page_start(page: str) -> tuple[datetime, int]:
     match = _PAGE.fullmatch(page)
     try:
-        # The numbers of a page name come from an address, and may be larger than any moment or id.
+        # A page name's numbers come from a URL, and may be larger than any time or id.
         if match is not None and int(match[2]) < 1 << 63:
             return from_micros(int(match[1])), int(match[2])
     except (ValueError, OverflowError, OSError):

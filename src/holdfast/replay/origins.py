@@ -51,7 +51,7 @@ class ReplayOrigins(NamedTuple):
         """The origins whose pages may frame a page of the replay host."""
         if self.app is None:
             return []
-        # Without settings the application is reached by either name of this machine.
+        # Without settings the application is available under either name of this machine.
         return [self.app, *([self.app.replace("//localhost", "//127.0.0.1", 1)] if REPLAY_HOST in self.origin else [])]
 
     def memento(self, digits: str, modifier: str, url: str) -> str:
@@ -91,7 +91,7 @@ def browse_url(settings: Settings, capture: LocatedCapture, *, for_members: bool
 
     A members' capture gets a URL on the application's host, which knows the user and redirects.
     """
-    # The archived address gives up its own fragment: an address has one, and servers never see it.
+    # Drop the archived URL's own fragment: a URL has one, and servers never see it.
     path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
     is_led = for_members or getattr(capture, "for_members", False)
     origin = (settings.api.site_url or "").rstrip("/") if is_led else settings.replay_origin
@@ -103,7 +103,7 @@ def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: s
     name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")
     if replay_origin is not None:
         origin = replay_origin.lower()
-        # Without the scheme: behind a proxy that ends TLS, a request comes as http.
+        # Compare without the scheme: behind a TLS proxy requests arrive as http.
         is_replay = origin.partition("://")[2] == host.lower()
         app = (site_url or "").rstrip("/") or None
         return ReplayOrigins(origin, origin if is_replay else here, app if is_replay else here)
@@ -147,12 +147,12 @@ class SitePasses:
         site = site_of(url)
         if not site:
             return ""
-        # An HMAC, not a table: checking a pass needs no list of issued passes.
+        # An HMAC needs no list of issued passes.
         digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
         return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
 
     def admits(self, site_pass: str, url: str) -> bool:
-        # In constant time, so that a pass cannot be guessed letter by letter.
+        # Compare in constant time, so that a pass cannot be guessed letter by letter.
         return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
 
 
@@ -166,7 +166,7 @@ def site_passes(home: Path) -> SitePasses:
     try:
         return SitePasses(_read(path) or _create(path))
     except OSError:
-        # An archive on a read-only disk is served, too; its pages are only not readable by those of another process.
+        # An archive on a read-only disk is served, too; only another process cannot read its pages.
         return SitePasses(secrets.token_bytes(_KEY_BYTES))
 
 

@@ -36,7 +36,7 @@ def page_parts(database: Database, home: Path, snapshot_id: int) -> Parts:
     with database.read() as session:
         snapshot = visible_snapshot(session, snapshot_id)
         read = _read(session, home, snapshot)
-    # The session ends before the parser begins: that may take long.
+    # End the session before parsing, which may take long.
     kinds = None if read is None else _named(snapshot.url, read)
     with database.read() as session:
         parts = [_part(session, snapshot, url, kind) for url, kind in islice((kinds or {}).items(), MOST_PARTS)]
@@ -70,7 +70,7 @@ def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int],
         select(Snapshot.id, Snapshot.captured_at, length)
         .outerjoin(original, original.id == Snapshot.original_id)
         .where(
-            # Neighbours in the file, by the order that ids have: a run may have millions of captures.
+            # Neighbours in the file, by id: a run may have millions of captures.
             Snapshot.id.between(page.id - _NEAR_RECORDS, page.id + _NEAR_RECORDS),
             Snapshot.execution_id == page.execution_id,
             Snapshot.status.between(200, 299),
@@ -99,7 +99,7 @@ def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str,
 def _named(url: str, read: tuple[bytes, str, str | None]) -> dict[str, str] | None:
     """Return the addresses that a page needs with their kinds; None if it cannot be parsed."""
     body, media_type, charset = read
-    # Not parsed if it could hang the parser; replay shows such a page unparsed, too.
+    # Do not parse a page that could hang the parser; replay shows it unparsed, too.
     if looks_pathological(body) is not None:
         return None
     page = parse_page(body, url=url, media_type=media_type, charset=charset, want_text=False)

@@ -47,7 +47,7 @@ def html_document(title: str, body: str, head: str = "") -> str:
 
 def html_page(title: str, body: str, *, style: str) -> str:
     """Return a UTF-8 page; the title is escaped here, the body and the style element are markup."""
-    # The charset comes first: browsers look for it in the first kilobyte, and a style sheet is longer.
+    # Write the charset first: browsers search the first kilobyte for it, and a style sheet is longer.
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">{style}'
     return html_document(escape(title), f"<main>\n{body}\n</main>", head)
 
@@ -135,7 +135,7 @@ def _link(moment: datetime, url: str, prefix: str) -> str:
     return f'<a href="{escape(href)}">{moment:%Y-%m-%d}</a>'
 
 
-# Captures that a calendar counts; an address with more says so.
+# Limit of captures counted by a calendar; a URL with more says so.
 _COUNTED = 50_000
 _LISTED = 1_000
 _ADDRESSES = 100
@@ -151,14 +151,14 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
     moments = finding.moments(session, key, limit=_COUNTED + 1)
     if not moments:
         raise NotCaptured(wanted.url)
-    # One more than is counted was read, to know whether there are more.
+    # One more was read than is counted, to know whether there are more.
     is_cut = len(moments) > _COUNTED
     counted = moments[:_COUNTED]
     years = Counter(moment.year for moment in counted)
     year = earliest(wanted.digits).year if wanted.digits else max(years)
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     captures = finding.captures_between(session, key, after=(start, 0), until=end, limit=_LISTED)
-    # A year may lie partly or wholly before the counted captures: its listed captures count, too.
+    # A year may be partly or wholly before the counted captures: its listed captures count, too.
     listed = [capture.captured_at for capture in captures]
     in_year = [moment for moment in counted if moment.year == year]
     days = Counter(moment.date() for moment in in_year) | Counter(moment.date() for moment in listed)
@@ -181,7 +181,7 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
 def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
     low, high = prefix_range(wanted.url)
     if wanted.after:
-        # Behind this key, before any longer one: keys hold no controls.
+        # Sorts after this key and before any longer one: keys contain no controls.
         low = max(low, f"{wanted.after}\x01")
     known = finding.addresses(session, low, high, limit=_ADDRESSES + 1)
     if not known:
@@ -194,7 +194,7 @@ def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins)
 
 
 _BOX = (
-    # In the flow of the page, which it leaves by scrolling: a bar that stays would cover headers that do.
+    # Part of the page's flow, so that it scrolls away: a fixed bar would cover fixed headers.
     "all:initial;display:block;position:relative;z-index:2147483647;box-sizing:border-box;width:100%;flex:none;"
     "padding:4px 12px;background:#16324f;color:#fff;font:13px/1.6 system-ui,sans-serif;text-align:left;direction:ltr"
 )
@@ -220,7 +220,7 @@ def replay_bar(shown: Snapshot, around: CaptureNeighbours | None, origins: Repla
 def raw_bar(shown: Snapshot, title: str | None, origins: ReplayOrigins) -> str:
     """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
     digits = digits14(shown.captured_at)
-    # On its own host a path is enough; from the replay host the application is another origin, and may be unknown.
+    # On its own host a path suffices; from the replay host the application is another origin, and may be unknown.
     app = "" if not origins.is_replay else origins.app
     links = [
         ("Replay", origins.prefix + replay_path(digits, "", shown.url)),
@@ -275,14 +275,14 @@ def shim_for(url: str, links: Links, origins: ReplayOrigins, site: str) -> str:
         "url": url,
         "origin": origins.origin,
         "apps": origins.viewers,
-        # On this host nothing but a capability stands before a path.
+        # On this host only a capability precedes a path.
         "root": links.prefix,
         "digits": links.digits,
         "modifier": links.modifier.value,
         "site": site,
         "pass": links.site_pass,
     }
-    # In a script element `</script>` and `<!--` mean something, and in XML `<` and `&` do.
+    # Escape `</script>` and `<!--` in a script element, and in XML `<` and `&`.
     values = json.dumps(page).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     # The CDATA marks are comments to HTML and keep XML from reading the program as markup.
     return f"<script>//<![CDATA[\n{_source()}{values});\n//]]></script>"

@@ -111,7 +111,7 @@ def ranged(
     if part.status == 416:
         return ReplayAnswer(status=416, headers=headers)
     if part.status == 200:
-        # Other bodies that stream have the length that their server stated, and it may have been wrong.
+        # Other streamed bodies have the length stated by their server, which may be wrong.
         held = [("Content-Length", str(size))] if isinstance(content, HeldBody) else []
         return ReplayAnswer(status=200, headers=[*headers, *held], body=content)
     if isinstance(content, bytes):
@@ -131,14 +131,14 @@ def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
 
 REWRITER_VERSION = 5
 """Incremented with any change of the output for the same capture: browsers then fetch it again."""
-# Captures that are opened before an answer is given up, if their records are damaged.
+# Limit of captures tried per response if their records are damaged.
 _TRIED = 3
 _BODILESS = (204, 205, 304)
-# A server that is no proxy may not ask for proxy credentials: browsers show an error of their own.
+# A server that is not a proxy must not request proxy credentials: browsers show their own error.
 _UNSENDABLE = {407: 403}
-# Types that browsers run like pages, and that have no place for our bar.
+# Types that browsers run like pages, without a place for our bar.
 _MARKED_UP = re.compile(r"image/svg\+xml|(?:text|application)/(?:[a-z0-9.+-]{1,64}\+)?xml")
-# Types that browsers show; anything else they would download.
+# Types that browsers show; they download anything else.
 _SHOWN = re.compile(
     r"(?:text|image|audio|video)/|application/(?:pdf|json|(?:[a-z0-9.+-]{1,64}\+)?(?:xml|json)|javascript)"
 )
@@ -182,7 +182,7 @@ class Replay:
                 best = found[0]
                 digits = digits14(best.captured_at)
                 is_navigated = wanted.modifier in (Modifier.PAGE, Modifier.MAIN) and not wanted.site_pass
-                # The address in the bar then names the capture that is shown, and can be cited.
+                # The browser's address then identifies the shown capture and can be cited.
                 if digits != wanted.digits and is_navigated and not request.sent:
                     target = request.origins.prefix + replay_path(digits, wanted.modifier, best.url)
                     return redirect(302, target, [])
@@ -215,7 +215,7 @@ class Replay:
     def memento(self, wanted: WantedAddress, request: ReplayRequest) -> str:
         """Return a capture's URL on the replay host, with a capability for viewers of members' captures."""
         origins = request.origins
-        # Only then is the capture searched: all other viewers are redirected whether it exists or not.
+        # Look up the capture only for these viewers: others are redirected whether it exists or not.
         if viewer().sees_members:
             with suppress(NotFound, Invalid), self.database.read() as session:
                 best = candidates(session, wanted.url, wanted.digits, sent=request.sent)[0]
@@ -247,7 +247,7 @@ class Replay:
                 stored = stack.enter_context(open_stored(session, self.home, found))
                 if is_lost(found.record_type, found.original_id, found.status) and not allow_lost:
                     raise NotFound("it refers to an earlier capture, which is not here")
-                # A 304 without its original has headers and no body: nothing that a reader could see.
+                # A 304 without its original has headers and no body: nothing to show.
                 if stored.status == 304:
                     raise NotFound("its original is not here")
             except (NotFound, DamagedWarc) as exc:
@@ -299,8 +299,7 @@ class _View:
         bar = replay_bar(self.snapshot, self.around, self.origins) if wants_bar else ""
         tag = self._tag(bar)
         if status == 200:
-            # A page that was sent without scripts has a tag of its own: a 304 must not give it the scripting policy
-            # back.
+            # A page sent without scripts has its own ETag: a 304 must not restore the policy with scripts.
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
                 if f'"{known}"' in self.request.if_none_match:
                     return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
@@ -310,7 +309,7 @@ class _View:
         if status == 200:
             headers.append(("ETag", f'"{tag}-n"' if body.nojs else f'"{tag}"'))
         status = _UNSENDABLE.get(status, status if 200 <= status <= 599 else 200)
-        # HTTP allows no body with these, and the server would break off the answer.
+        # HTTP allows no body with these, and the server would abort the response.
         if status in _BODILESS:
             return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
@@ -340,7 +339,7 @@ class _View:
 
     def _tag(self, bar: str) -> str:
         """Return the cache tag of this response: the capture, and everything that we add to it."""
-        # The neighbours are part of the answer: a cached bar must not link to one that was taken down.
+        # Include the neighbours: a cached bar must not link to a capture that was taken down.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
         policy = replay_policy(nojs=not self._runs_scripts)
         ours = (bar, around, policy, self.wanted.site_pass, self.origins.root)
@@ -357,7 +356,7 @@ class _View:
 
     def _download_page(self, status: int) -> ReplayAnswer | None:
         """Return a page that offers a file for download, if the reader followed a link; None otherwise."""
-        # A sandbox downloads nothing, for its scripts could start that by themselves. From a page of ours a reader may.
+        # A sandbox downloads nothing, because its scripts could start that. From our own page a reader may.
         request, head = self.request, self.stored.head
         if (
             status != 200
@@ -408,7 +407,7 @@ class _View:
         replay, url = self.replay, self.snapshot.url
         shim = shim_for(url, links, self.origins, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
-        # What breaks off is decoded here: a browser shows nothing of a gzip stream without its end.
+        # Decode truncated bodies here: a browser shows nothing of a gzip stream without its end.
         accepts_gzip = self.request.accepts_gzip and self.snapshot.truncated is None
         rules = Rules(self.modifier, links, additions, accepts_gzip, replay.clock, replay.rewrite_s)
         try:
@@ -420,7 +419,7 @@ class _View:
         """Return the headers of every response: the sandbox, Memento headers, and whether scripts may read it."""
         snapshot, origins = self.snapshot, self.origins
         source = "'self'" if origins.is_replay else origins.origin
-        # Only the bar of the raw view leads to the application.
+        # Only the raw view's bar links to the application.
         is_raw_view = self.around is None and self.modifier is Modifier.PAGE and not self.request.sent
         reachable = [
             origin for origin in (origins.origin, origins.app if is_raw_view else None) if origin != origins.here
@@ -428,7 +427,7 @@ class _View:
         is_readable = self.replay.passes.admits(self.wanted.site_pass, snapshot.url)
         return [
             ("Content-Security-Policy", replay_policy(source, nojs=nojs or not self._runs_scripts)),
-            # What keeps `location = …` and WebRTC inside where a browser knows it (decision 0010).
+            # Keeps `location = …` and WebRTC inside, in browsers that support it (decision 0010).
             ("Connection-Allowlist", connections(*filter(None, reachable))),
             ("Cache-Control", "no-cache"),
             ("Vary", _VARY),
@@ -461,7 +460,7 @@ def _page(headers: Headers, text: str) -> ReplayAnswer:
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:
     """Return the body; one that streams holds its files open until it ends."""
-    # One that is held is read already, and keeps its size: what its server stated is not the size of a rewritten page.
+    # A held body is already read and keeps its size: the server's stated size is not that of a rewritten page.
     if isinstance(content, bytes | HeldBody):
         return content
     return _streamed(content, stack.pop_all())

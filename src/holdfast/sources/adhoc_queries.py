@@ -13,14 +13,14 @@ def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> tup
     first's job.
     """
     while True:
-        # The insert brings nothing if another process made the row a moment ago; the next round then reads it.
+        # The insert returns nothing if another process just created the row; the next round then reads it.
         rows = tx.execute("SELECT id, code FROM sources WHERE base_url = ? ORDER BY id LIMIT 1", (base_url,))
         found = (
             (int(rows[0][0]), str(rows[0][1])) if rows else _insert_source(tx, host=host, base_url=base_url, now=now)
         )
         if found is not None:
-            # Changes nothing and takes the lock of the row: on PostgreSQL a second start waits here until the job of
-            # the first is committed.
+            # Locks the row without a change: on PostgreSQL a second start waits here until the first one's job is
+            # committed.
             tx.execute("UPDATE sources SET updated_at = updated_at WHERE id = ?", found[:1])
             return found
 
@@ -29,7 +29,7 @@ def _insert_source(tx: Transaction, *, host: str, base_url: str, now: int) -> tu
     """Create a source; return None if another transaction has just created one with this code."""
 
     def is_taken(code: str) -> bool:
-        # By another site: one of this site that was created a moment ago is found by the insert.
+        # Used by another site: the insert finds one of this site that was just created.
         other = "SELECT 1 FROM sources WHERE code = ? AND (base_url IS NULL OR base_url <> ?)"
         return bool(tx.execute(other, (code, base_url)))
 

@@ -9,9 +9,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 CODE_CHARS: Final = 40
-# Leaves room for a number.
+# Leaves room for a numeric suffix.
 _STEM_CHARS: Final = CODE_CHARS - 8
-# Letters that Unicode does not take apart into a plain one and a mark.
+# Letters that Unicode does not decompose into a plain letter and a mark.
 _PLAIN: Final = str.maketrans(
     dict(zip("ßæœøłđðþıħ", ("ss", "ae", "oe", "o", "l", "d", "d", "th", "i", "h"), strict=True))
     | dict(
@@ -39,9 +39,9 @@ _PLAIN: Final = str.maketrans(
 
 def code_from(text: str) -> str:
     """Convert a text to a code: ASCII letters, whole words with hyphens between; empty without usable letters."""
-    # Cyrillic first: Unicode would take й apart into another letter and a mark.
+    # Replace Cyrillic first: Unicode would decompose й into another letter and a mark.
     lowered = unicodedata.normalize("NFKD", text.lower().translate(_PLAIN)).translate(_PLAIN)
-    # An apostrophe and a mark above a letter stand within a word, anything else between two.
+    # Apostrophes and combining marks belong to a word; anything else separates words.
     kept = "".join(c for c in lowered if not unicodedata.combining(c) and c not in "'’")
     words = "".join(c if c.isascii() and c.isalnum() else " " for c in kept).split()
     code = ""

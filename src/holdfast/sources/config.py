@@ -20,7 +20,7 @@ from holdfast.urls.scope import Patterns
 from holdfast.values import dataclass
 
 MAX_LIST = 10_000
-# Python gives up at a depth of about a thousand; the walk below must end long before.
+# Python's recursion limit is about a thousand; the walk below must end long before.
 MAX_NESTED = 32
 # The largest BIGINT of both databases; a JSON file may hold a longer number.
 _MAX_WHOLE = 1 << 63
@@ -66,7 +66,7 @@ def _why_not_plain(value: object) -> str | None:
             return "it holds a NUL character"
         half = any("\ud800" <= char <= "\udfff" for char in value)
         return "it holds half of a character (a lone surrogate)" if half else None
-    # NaN and Infinity are no JSON: PostgreSQL refuses them, and no other program reads the exported file.
+    # NaN and Infinity are not valid JSON: PostgreSQL rejects them, and no other program reads the exported file.
     if isinstance(value, float) and not math.isfinite(value):
         return "it is no finite number"
     if isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
@@ -99,7 +99,7 @@ class Fields:
     def text(self, name: str, *, limit: int = 2048) -> str | None:
         """Return a single-line string, or None if it is missing or empty."""
         value = self._take(name)
-        # A form that is sent empty, and `--set FIELD=`, mean that the field is left out.
+        # An empty form value and `--set FIELD=` unset the field.
         if value is None or value == "":
             return None
         if not isinstance(value, str) or not value.isprintable() or len(value) > limit:
@@ -124,7 +124,7 @@ class Fields:
         value = self._take(name)
         if value is None:
             return None
-        # True is an int to Python; a depth of `true` is a mistake of the writer.
+        # True is an int in Python; a depth of `true` is a mistake.
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise self.refuse(name, f"it must be a whole number from {least} to {most}")
         return value
@@ -179,13 +179,13 @@ class Fields:
 
     def done(self) -> None:
         """Raise SourceRefused for unknown fields."""
-        # A misspelled field would have no effect, and the crawl would not be the intended one.
+        # Reject misspelled fields: they would have no effect, and the crawl would not be the intended one.
         for name in self._content:
             raise self.refuse(str(name)[:80], "there is no such field")
 
 
 DEFAULT_DEPTH: Final = 3
-# A source that goes deeper is warned about.
+# A source with a greater depth gets a warning.
 DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
@@ -270,7 +270,7 @@ class SourceConfig:
             found.append("max_depth: 0 keeps the seeds alone, and what they embed")
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
-        # The floor of one second holds for the public web, whatever a source says; this only warns.
+        # The minimum of one second applies to the public web, whatever a source says; this only warns.
         if self.delay_s is not None and self.delay_s < 1.0:
             found.append(f"delay_s: {self.delay_s:g} holds only inside an allowed private network; elsewhere it is 1")
         if self.storage == "signals" and self.backend == "zimit":
@@ -316,7 +316,7 @@ _DEFAULT: Final = SourceConfig()
 def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceConfig:
     """Return a checked configuration from external content; raise SourceRefused with the first invalid field."""
     given = Fields(content)
-    # Before the seeds: whether a seed with an odd port is taken depends on it.
+    # Read the ports before the seeds: they decide whether a seed with an odd port is valid.
     ports = given.wholes("allow_ports", least=1, most=65_535)
     seeds = _seeds(given, frozenset(ports))
     if needs_seeds and not seeds:
@@ -350,7 +350,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         extract=_extract(given),
     )
     given.done()
-    # An archive has to be able to say later why it did not obey.
+    # An archive must be able to explain later why it did not obey.
     if made.robots == "ignore" and not made.robots_reason:
         raise given.refuse("robots_reason", "ignoring robots.txt needs a reason; it lands in the audit log")
     return made
@@ -366,13 +366,14 @@ def merged(
     """
     content = {one.name: getattr(config, one.name) for one in fields(config)}
     if overrides and "extract" in overrides:
-        # One body is read once, whichever job brought it.
+        # A body is parsed once, whichever job captured it.
         raise SourceRefused("extract", "it belongs to the source, whose captures are all read alike; set it there")
     content["zimit"], content["extract"] = asdict(config.zimit), asdict(config.extract)
     content = {**content, **{name: _within(content.get(name), value) for name, value in (overrides or {}).items()}}
     if start is not None and isinstance(content["seeds"], list | tuple):
         content["seeds"] = (start, *content["seeds"])
-    # Read again as a whole: an override of the wrong shape (seeds that are no list) is refused here by its name.
+    # Validate the result as a whole: this rejects an override of the wrong shape (seeds that are not a list) by its
+    # name.
     return read_config(content)
 
 
@@ -438,7 +439,7 @@ def _rules(given: Fields, name: str) -> tuple[str, ...]:
 def _agents(given: Fields) -> tuple[str, ...]:
     agents = given.texts("user_agents", limit=200, most=50)
     for agent in agents:
-        # RFC 9110, 5.5: what a field value may be outside ASCII is for each server to guess.
+        # RFC 9110, 5.5: servers interpret non-ASCII field values differently.
         if not agent.isascii():
             raise given.refuse("user_agents", f"{agent[:60]!r} has characters that no header may carry")
     return agents

@@ -14,13 +14,13 @@ from holdfast.sources.config import MAX_NESTED, SourceRefused, demand_plain
 
 FORMS: Final = ("yaml", "toml", "json")
 MAX_CHARS: Final = 4 * 1024 * 1024
-# What a file of that many characters may weigh: no more of it is ever read.
+# Largest size of a file with that many characters: no more is ever read.
 MAX_BYTES: Final = 4 * MAX_CHARS
-# Keys that TOML takes without quotes.
+# Keys that TOML accepts without quotes.
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
-# libyaml reads ten times as fast as Python does, and is in every wheel; without it all is the same, only slower.
+# libyaml is ten times as fast as pure Python, and in every wheel; without it only the speed differs.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -80,7 +80,7 @@ class _ExactDumper(yaml.SafeDumper):  # type: ignore[misc]
 
 
 def _written(dumper: Any, text: str) -> Any:
-    # Folded, a U+2028 or a NEL in a description would come back as a line break.
+    # Otherwise folding would turn a U+2028 or NEL in a description into a line break.
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
 
 
@@ -92,7 +92,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {"yaml": _read_yaml, "toml
 
 def read_text(text: str, form: str) -> list[Any]:
     """Return the entries below `sources` of a YAML, TOML or JSON text; raise SourceRefused if it is invalid."""
-    # Before it is parsed: behind the parser, a limit comes too late for time and memory.
+    # Check before parsing: afterwards the limit would save neither time nor memory.
     if len(text) > MAX_CHARS:
         raise SourceRefused("file", f"it is longer than {MAX_CHARS} characters")
     try:
@@ -123,7 +123,7 @@ def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
 
 def _table(content: Mapping[str, Any], path: str) -> list[str]:
     """Return the lines of one TOML table, its inner tables after its values."""
-    # Values before inner tables: behind a [table] line they would belong to that table.
+    # Write values before inner tables: after a [table] line they would belong to that table.
     plain = ((name, one) for name, one in content.items() if not isinstance(one, Mapping) and one is not None)
     lines = [f"{_key(name)} = {_value(one)}" for name, one in plain]
     for name, one in content.items():

@@ -44,7 +44,7 @@ def write_noting(database: Database, home: Path) -> Iterator[Session]:
             session.flush()
             changed: dict[str, bool] = session.info.pop(_CHANGED, {})
             if changed:
-                # Until behind the commit: another process that writes the note meanwhile would not see this row yet.
+                # Hold the lock until after the commit: another process writing the note would not see this row before.
                 held.enter_context(_locked(home))
                 fresh = {code for code, is_for_members in changed.items() if is_for_members}
                 _write(home, _noted(home) | fresh)
@@ -57,7 +57,7 @@ def note_members(database: Database, home: Path) -> None:
 
     A listed source without a row stays in the file: its database may be lost, and not yet rebuilt.
     """
-    # Mostly there is nothing to do: then a data directory that may only be read will do.
+    # Usually there is nothing to do, and a read-only data directory suffices.
     if _due(database, home) == _noted(home):
         return
     with _locked(home):

@@ -17,13 +17,13 @@ from holdfast.errors import Invalid, NotFound
 from holdfast.sources.codes import CODE_CHARS, free_code
 
 _NAMES = 10_000
-# Values of one IN: SQLite binds 999 at most in older versions.
+# Values per IN: older SQLite versions bind at most 999.
 _AT_ONCE = 500
 _CODE = re.compile(rf"[a-z0-9](?:[a-z0-9-]{{0,{CODE_CHARS - 2}}}[a-z0-9])?")
 
 
 def no_source(code: str) -> str:
-    # Cut and quoted: what a person typed or a client sent may be long, and may hold control characters.
+    # Truncate and quote: input may be long and may contain control characters.
     return f"there is no source {code[:CODE_CHARS]!r}"
 
 
@@ -91,14 +91,14 @@ def source_to_edit(session: Session, code: str) -> Source:
 
 
 def _locked(asked: Select[Source]) -> Select[Source]:
-    # Not its key: PostgreSQL looks at that whenever a job of the source is written.
+    # Do not lock the key: PostgreSQL checks it whenever a job of the source is written.
     return asked.with_for_update(key_share=True).execution_options(populate_existing=True)
 
 
 def sources_by_code(session: Session, codes: Sequence[str], *, to_edit: bool = False) -> dict[str, Source]:
     """Return the existing sources by code; locked until the transaction ends if `to_edit`."""
     found: dict[str, Source] = {}
-    # In one order, whatever order the codes came in: two processes that lock the same ones never wait in a circle.
+    # Lock in a fixed order: two processes that lock the same sources must not deadlock.
     codes = sorted(codes)
     for start in range(0, len(codes), _AT_ONCE):
         asked = select(Source).where(Source.code.in_(codes[start : start + _AT_ONCE])).order_by(Source.code)
@@ -129,7 +129,7 @@ def listed_sources(
     """Return one page of sources by code, and the total; `search` is a part of code, name or address."""
     where = [] if enabled is None else [Source.enabled == enabled]
     if search:
-        # The words of a search are data: % and _ mean themselves.
+        # Search words are data: escape % and _.
         part = search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         columns = (Source.code, Source.name, Source.base_url)
         where.append(or_(*(func.lower(column).like(f"%{part}%", escape="\\") for column in columns)))
@@ -143,7 +143,7 @@ def members_codes(session: Session) -> list[str]:
 
 
 def with_feeds(session: Session) -> set[int]:
-    # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.
+    # Filter in Python: the two databases spell JSON paths differently, and there are only hundreds of sources.
     return {row[0] for row in session.execute(select(Source.id, Source.config)) if row[1].get("feeds")}
 
 
@@ -191,7 +191,7 @@ def named_source(
         now = clock.now()
         row: dict[str, Any] = {"code": code, "name": name or code, "base_url": base_url, "enabled": True, "config": {}}
         insert = insert_into(session, Source).values({**row, "created_at": now, "updated_at": now})
-        # Another process may make it at this moment: its row is as good.
+        # If another process creates it at the same time, use its row.
         session.execute(insert.on_conflict_do_nothing(index_elements=["code"]))
         source = session.scalars(select(Source).where(Source.code == code)).one()
     return source

@@ -98,7 +98,7 @@ def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page")
     }
 
 
-# In the order in which an annual campaign queues them. Presets are data: no code asks for one of these by name.
+# In the queueing order of an annual campaign. Presets are data: no code refers to one by name.
 PRESETS: Final = (
     Preset(
         code="hc",
@@ -135,12 +135,12 @@ PRESETS: Final = (
 )
 
 
-# How sites of the presets name a language in the first part of a path, and the code that we give it. A site that does
-# otherwise gets one shard a seed; more languages are more entries here.
+# Language names in the first path segment of the presets' sites, and our codes. Other sites get one shard per seed;
+# another language is another entry.
 LANGUAGE_PATHS: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
 
 _CODE_RULE: Final = f"write 1 to {CODE_CHARS} lower-case letters, digits and hyphens"
-# Characters that the texts of a source may have, however they come.
+# Maximum length of a source's texts, whatever their origin.
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
 
 
@@ -197,7 +197,7 @@ def with_code(session: Session, content: Mapping[str, Any]) -> dict[str, Any]:
     return {**content, "code": made}
 
 
-# Whether words are a schedule does not depend on the moment.
+# Whether a text is a schedule does not depend on the time.
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -243,7 +243,7 @@ def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         session.add(source)
         session.flush()
         return source
-    # Two requests that create one code at the same moment both find it free above; the unique constraint decides.
+    # Two concurrent requests with one code both find it free above; the unique constraint decides.
     except IntegrityError as exc:
         raise SourceTaken(spec.code) from exc
 
@@ -282,7 +282,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
         fresh["base_url"] = _address(fresh["base_url"])
     if "name" in fresh and fresh["name"] is None:
         raise given.refuse("name", "a source has a name")
-    # Checked as a whole before anything is set: half an edit must not stay on a row that the session will flush.
+    # Validate everything before setting anything: the session must not flush half an edit.
     checked = _config(merge_fields(content_of(source), config), needs_seeds=has_seeds(source)) if config else None
     for name, value in fresh.items():
         setattr(source, name, value)
@@ -313,7 +313,7 @@ def rename(session: Session, clock: Clock, source: Source, code: str) -> None:
         mark_changed(session, code, is_for_members=True)
     try:
         session.flush()
-    # Another request may have taken the code since it was looked for.
+    # Another request may have taken the code since the check.
     except IntegrityError as exc:
         raise SourceTaken(code) from exc
     audit.record(session, clock, action="source.renamed", subject=f"source {code}", detail={"from": before, "to": code})
@@ -343,7 +343,7 @@ def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
 def delete(session: Session, clock: Clock, code: str) -> None:
     """Delete a source; raise SourceInUse if something belongs to it."""
     source = find_source(session, code)
-    # No cascade: captures outlive the interest in a source, and a wrong code must not cost them.
+    # No cascade: captures must survive a removed source or a mistyped code.
     belongs = queries.belongings(session, source_id=source.id)
     if belongs is not None:
         raise SourceInUse(code, belongs)
@@ -380,7 +380,7 @@ def content_of(source: Source) -> dict[str, Any]:
 def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
     """Return sources as file entries: those named, or all that can be crawled; raise SourceNotFound."""
     rows = [find_source(session, code) for code in codes]
-    # No file could bring one back that has no seeds.
+    # A source without seeds could not be imported again.
     rows = rows or [row for row in queries.sources(session, limit=100_000) if has_seeds(row)]
     return [
         {name: value for name, value in {"code": row.code, **_values_of_row(row)}.items() if value is not None}
@@ -396,7 +396,7 @@ def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
             spec = read_spec(entry)
         except SourceRefused as exc:
             raise SourceRefused(f"sources[{number}].{exc.field}", exc.reason) from exc
-        # The second entry would silently win, and its author would look for the fault in the first.
+        # Reject it: the second entry would silently win, and its author would search the first for the mistake.
         if spec.code in specs:
             raise SourceRefused(f"sources[{number}].code", f"{spec.code!r} stands twice in this file")
         specs[spec.code] = spec
@@ -447,7 +447,7 @@ def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, 
 
 def _values_of_spec(source: Source, spec: SourceSpec) -> dict[str, Any]:
     config, base_url = spec.config.stored(), spec.base_url or source.base_url
-    # Else an export that is imported again would report every ad-hoc source as changed.
+    # Otherwise importing an export would report every ad-hoc source as changed.
     if "seeds" not in source.config and config.get("seeds") == [base_url]:
         del config["seeds"]
     return {
@@ -483,8 +483,8 @@ def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
         there = queries.source_by_code(session, preset.code)
         if there is None:
             create(session, clock, spec)
-        # Made by `import` or `register-job-dir` before the preset: it has no seeds, and a campaign would pass over it
-        # silently.
+        # `import` or `register-job-dir` created it before the preset: it has no seeds, and a campaign would silently
+        # skip it.
         elif is_bare(there):
             name = spec.name if there.name == there.code else there.name
             _write(

@@ -21,7 +21,7 @@ UNITS: Final = {
     "hours": timedelta(hours=1),
     "days": timedelta(days=1),
     "weeks": timedelta(weeks=1),
-    # Only how long they are about: their turns are dates.
+    # Only an approximate length: their runs are dates.
     "months": timedelta(days=30),
     "years": timedelta(days=365),
 }
@@ -90,9 +90,9 @@ class Schedule:
         """Yield the due times after this one. Requires a schedule with a start."""
         assert self.start is not None
         zone = _clock_of(self.zone)
-        # One turn early: a zone's offset and the length of months are not in the estimate.
+        # Start one run early: the estimate ignores zone offsets and the lengths of months.
         for turn in count(max(0, self._turns_since(after.astimezone(zone).replace(tzinfo=None)) - 1)):
-            # An hour that the clocks leave out counts as the one after it, and one that comes twice as its first.
+            # A skipped hour counts as the one after it, and a repeated hour as its first occurrence.
             moment = self._local(turn).replace(tzinfo=zone).astimezone(UTC)
             if moment > after:
                 yield moment
@@ -110,7 +110,7 @@ class Schedule:
             return self.start + turn * self.interval
         months = self.start.month - 1 + turn * self.number * _MONTHS_IN[self.unit]
         year, month = self.start.year + months // 12, months % 12 + 1
-        # By the start's own day each time: a February must not turn the 31st into the 28th for ever.
+        # Use the start's day each time: a February must not turn the 31st into the 28th forever.
         return self.start.replace(year=year, month=month, day=min(self.start.day, monthrange(year, month)[1]))
 
     def words(self) -> str:
@@ -196,7 +196,7 @@ def _clock_of(zone: str) -> tzinfo:
     """Return a time zone; UTC if this machine does not know it, so that a run that ends still gets its next turn."""
     try:
         return ZoneInfo(zone)
-    # A folder of the database of zones, as `Europe`, is an OSError.
+    # A folder of the zone database, as `Europe`, raises OSError.
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
 

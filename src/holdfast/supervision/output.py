@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-# A longer line is shown in pieces: a part that writes without line ends must not fill the memory.
+# Split longer lines: a part that writes no line ends must not fill the memory.
 _LINE_BYTES = 64 * 1024
 _PIECE = 64 * 1024
 

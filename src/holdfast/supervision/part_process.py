@@ -43,7 +43,7 @@ class PartProcess:
             stderr=subprocess.PIPE,
             start_new_session=True,
             env={**environment, "PYTHONUNBUFFERED": "1"},
-            # The supervisor has one thread, so that code between fork and exec is safe.
+            # Safe here: the supervisor has one thread, so code may run between fork and exec.
             preexec_fn=_dying_with(os.getpid()),
         )
         assert self._process.stdout is not None
@@ -57,7 +57,7 @@ class PartProcess:
 
     def kill(self) -> None:
         """Kill the part and everything in its process group."""
-        # Before it is waited for: its number cannot be another's yet.
+        # Signal before waiting for it: until then no other process can get its id.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -93,10 +93,10 @@ def _dying_with(parent: int) -> Callable[[], None] | None:
     prctl = _libc.prctl
 
     def ask() -> None:
-        # KILL and not TERM: a part that drains would hold port and lock while the next supervisor starts. Everything
-        # that a part does survives a kill.
+        # KILL, not TERM: a draining part would hold port and lock while the next supervisor starts. All work of a part
+        # survives a kill.
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The parent may have died before that: the kernel would not tell any more.
+        # The parent may have died before this call: the kernel would then send no signal.
         if os.getppid() != parent:
             os._exit(1)
 

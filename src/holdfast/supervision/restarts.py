@@ -6,7 +6,7 @@ from collections import deque
 
 DEATHS = 10
 WINDOW_S = 60.0
-# Ten starts that fail at once, of about a second each, lie well within the minute that counts them.
+# Ten immediate failures take about a second each, well within the minute that counts them.
 _FIRST_S = 0.25
 _GROWTH = 1.5
 _LONGEST_S = 5.0

@@ -64,7 +64,7 @@ def write_parts(home: Path, parts: list[PartStatus]) -> None:
     draft = path.with_suffix(".new")
     with suppress(OSError):
         draft.write_text(json.dumps({"pid": os.getpid(), "parts": [asdict(part) for part in parts]}, default=str))
-        # Replaced, not rewritten: a reader never sees half of it.
+        # Replace the file, so that a reader never sees half of it.
         draft.replace(path)
 
 
@@ -79,7 +79,7 @@ def alone_at(home: Path) -> Iterator[None]:
                 stack.enter_context(alone(path, _busy(home)))
                 break
             except Conflict:
-                # `read_parts` of another process takes the lock for a moment, to see whether it is free.
+                # `read_parts` of another process locks it briefly to check whether it is free.
                 if not left:
                     raise
                 time.sleep(_AGAIN_S)

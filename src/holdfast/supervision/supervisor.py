@@ -168,7 +168,7 @@ class ServiceSupervisor:
         try:
             place.process = process = PartProcess(place.part, self._environment)
         except (OSError, subprocess.SubprocessError) as exc:
-            # No memory or no number for another process: the parts that run must not end for that.
+            # The system has no memory or process id left: the running parts must not end because of that.
             place.last_exit = f"it could not be started: {exc}"
             self._after_end(place, now)
             return
@@ -201,7 +201,7 @@ class ServiceSupervisor:
     def _drain_pipe(self, place: _Place, lines: Lines) -> None:
         with suppress(KeyError):
             self._selector.unregister(lines.fd)
-        # Bounded: a process that inherited the pipe may write for ever.
+        # Limit the reads: a process that inherited the pipe may write forever.
         for _ in range(64):
             came = lines.read()
             if came is None:
@@ -218,7 +218,7 @@ class ServiceSupervisor:
             self._set(place, PartState.STOPPED)
             return
         if place.part.is_front and not self._is_ready:
-            # It never answered: a port that is taken, a setting that is refused. Trying again changes nothing.
+            # The front never served (port in use, invalid setting): a retry would fail the same way.
             _log.error("serve.not_begun", part=place.part.name, ended=place.last_exit)
             self._failed = True
             self._stopping_at = now
@@ -245,7 +245,7 @@ class ServiceSupervisor:
         third = self._drain_s / 3
         behind = [place for place in self._places if place.process is not None and not place.part.is_front]
         for place in behind:
-            # The second time a worker does not wait for what its crawls have in flight: they are handed back.
+            # At the second signal a worker does not wait for requests in flight: it releases its crawls.
             self._ask(place, 1 if elapsed < third else 2)
         if behind and elapsed >= 2 * third:
             self._give_up(behind)
@@ -306,7 +306,7 @@ class ServiceSupervisor:
         if self._is_ready:
             return
         self._is_ready = True
-        # A front that is started again answers where it did before, whatever free port it was given first.
+        # A restarted front keeps its port, even if the kernel chose it at first.
         self._environment["HOLDFAST_API_PORT"] = address.rpartition(":")[2]
         self._environment[STARTED_AGAIN] = "1"
         self._on_ready(address)

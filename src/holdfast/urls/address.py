@@ -23,7 +23,7 @@ from holdfast.urls.sites import DEFAULT, Normalisation, sites_of
 from holdfast.values import dataclass
 
 MAX_URL_CHARS: Final = 8192
-# A crawl reads the address of a page twice, when it asks for it and when it has it: 11 us each time.
+# A crawl parses each page's URL twice, for the request and the response: 11 us each time.
 _REMEMBERED_ADDRESSES: Final = 1024
 
 # What the WHATWG parser ignores at both ends, and anywhere.
@@ -146,12 +146,12 @@ def without_userinfo(text: str) -> str:
     """Return a text without anything that could be credentials before its first `@`; one pass, whatever it
     contains.
     """
-    # Cut first: a message never shows more, and the text may be megabytes of a hostile page.
+    # Truncate first: a message never shows more, and a hostile page's text may be megabytes.
     text = text[:MAX_URL_CHARS]
     for found in _PARTS.finditer(text):
         part, start = found[0], found.start()
         last = part.rfind("@")
-        # After a slash all of it may be credentials, elsewhere what follows a scheme and its colon.
+        # After a slash everything may be credentials; otherwise only the part after a scheme and its colon.
         first = 0 if start and text[start - 1] in "/\\" else part.find(":", 0, max(last, 0)) + 1 or None
         if last >= 0 and first is not None:
             return text[: start + first] + text[start + last + 1 :]
@@ -187,7 +187,7 @@ def _starts_with_host(typed: str) -> bool:
     match = _HEAD.match(typed)
     head = match[0] if match else ""
     host, colon, port = head.partition(":")
-    # An IPv6 address has colons of its own.
+    # An IPv6 address contains colons.
     if head.startswith("["):
         return "]" in head
     if "@" in head or "\\" in head or (colon and not port.isdecimal()):
@@ -229,7 +229,7 @@ def shortened(key: str) -> str:
     raw = key.encode("utf-8", "replace")
     if len(raw) <= MAX_KEY_BYTES:
         return key
-    # Cut by bytes, which may split a character: that one is dropped. The hash keeps two long keys apart.
+    # Truncate by bytes, which may split a character: drop that one. The hash keeps two long keys distinct.
     return raw[: MAX_KEY_BYTES - 34].decode("utf-8", "ignore") + "~" + sha256(raw).hexdigest()[:32]
 
 
@@ -282,7 +282,7 @@ def surt(url: str) -> str:
     if not _HAS_HOST.match(text):
         if _OPAQUE.match(text):
             return _BLANKS.sub("%20", text)
-        # An index of another archive may hold addresses without a scheme.
+        # Another archive's index may have URLs without a scheme.
         text = f"http://{text}"
     host, port, path, query = _parts(text)
     labels = ",".join(reversed(_WWW.sub("", host).split(".")))
@@ -321,7 +321,7 @@ def _path(path: str) -> str:
 
 def _query(query: str) -> str:
     text = _escaped(query)
-    # Sorted by name, then value, as the tools of the field do: a key must be the same in every index.
+    # Sort by name, then value, like other archive tools: a key must be the same in every index.
     arguments = sorted(map(_split, text.split("&")))
     if "cftoken=" in text:
         arguments = [argument for argument in arguments if argument[0] not in ("cfid", "cftoken")]
@@ -337,7 +337,7 @@ def _split(argument: str) -> tuple[str, str, str]:
 def _escaped(text: str) -> str:
     """Return the text in lower case, unescaped until nothing is left to unescape, then escaped once."""
     if "%" in text or not text.isascii():
-        # Latin-1 keeps each byte as one character, whatever encoding the address was escaped in.
+        # Latin-1 maps each byte to one character, whatever encoding the URL was escaped in.
         text = unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("latin-1")
         if _ESCAPE.search(text):
             text = _unescaped(text)

@@ -11,9 +11,8 @@ from url import URL, URLError
 from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, hash64_all, host_problem, parse
 from holdfast.urls.sites import DEFAULT, Normalisation, Site, sites_of
 
-# The pages of a site share most of their links, and a crawl visits them one after the other: a link in a known spelling
-# costs a twentieth of a new one, one in another spelling a third. Bounded by number and length to some
-# 8 MB a policy.
+# Pages of a site share most of their links, and a crawl requests them in sequence: a link in a known spelling costs a
+# twentieth of a new one, one in another spelling a third. Bounded by number and length to some 8 MB per policy.
 _REMEMBERED_LINKS: Final = 16_384
 _REMEMBERED_CHARS: Final = 512
 
@@ -47,7 +46,7 @@ class _Memory:
     def keep(self, met: dict[str, ResolvedLink]) -> None:
         """Cache URLs; the cache is emptied when it is full."""
         short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
-        # Forgotten all at once, so that no order of use has to be kept.
+        # Clear the whole cache at once, which needs no order of use.
         if len(self.met) + len(short) > _REMEMBERED_LINKS:
             self.met = {}
         if len(short) <= _REMEMBERED_LINKS:
@@ -119,7 +118,7 @@ class Base:
 
     def each(self, hrefs: list[str]) -> tuple[list[ResolvedLink | None], int]:
         """Return the target of each reference, None for an invalid one; and the number of invalid ones."""
-        # The commonest case in one C loop: all links of a page were written by another page of its site.
+        # The most common case in one C loop: other pages of the site contained all links of the page.
         links = list(map(self._memory.places.get(self._site, _NONE).get, hrefs))
         dropped = 0
         if None in links:
@@ -133,14 +132,14 @@ class Base:
         pages: dict[int, ResolvedLink] = {}
         for link in links:
             if link is not None:
-                # By the hash of the normalised address: two spellings of one page are one link.
+                # Key by the hash of the normalised URL: two spellings of one page are one link.
                 pages.setdefault(link[2], link)
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, ResolvedLink], int]:
         """Return the targets of references missing from the cache of a site's root, and the number of invalid ones."""
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
-        # An address that is written out in full, as the parser would, needs no parser.
+        # A complete URL, spelled as the parser would, needs no parser.
         known_links = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
         if len(known_links) == len(hrefs):
             return known_links, 0
@@ -171,8 +170,7 @@ class Base:
             self._base = URL.parse(self.url)
         join = self._base.join
         for href in hrefs:
-            # The parser would read on quietly where a backslash or credentials hide the host; most references have
-            # neither.
+            # The parser silently accepts a backslash or credentials that hide the host; most references have neither.
             if len(href) > MAX_URL_CHARS or (("@" in href or "\\" in href) and host_problem(href)):
                 dropped += 1
                 continue
@@ -192,7 +190,7 @@ class Base:
         site_of, normalise = self._sites.get, self._sites.spelling.normalise
         spelled: list[tuple[str, str, Site]] = []
         for fetch in new:
-            # `mailto:` and the like; and what grew too long when it was written out.
+            # Skip `mailto:` and the like, and URLs that became too long when resolved.
             if fetch[:4] != "http" or len(fetch) > MAX_URL_CHARS:
                 continue
             start = fetch[: fetch.find("/", 8)]
@@ -204,7 +202,7 @@ class Base:
             spelled.append((fetch, fetch if plain else site.prefix + normalise(fetch[len(start) :]), site))
         hashes = hash64_all([normalised for _, normalised, _ in spelled])
         return {
-            # Half the cost of the constructor that NamedTuple writes.
+            # This costs half of NamedTuple's constructor.
             fetch: tuple.__new__(ResolvedLink, (fetch, normalised, bits, site.domain, site.host, site.scheme))
             for (fetch, normalised, site), bits in zip(spelled, hashes, strict=True)
         }
@@ -265,7 +263,7 @@ def leading_out(links: Iterable[ResolvedLink], *, own_hash: int) -> list[tuple[i
     """Return the links that lead from a group to other groups, each with the hash of its target group."""
     found = []
     for link in links:
-        # Files that a page is made of are no pages that it refers to, whatever element names them.
+        # Files embedded in a page are not pages it refers to, whatever element contains them.
         if link.normalised.partition("?")[0].lower().endswith(_ASSETS):
             continue
         to_hash = group_hash(link)

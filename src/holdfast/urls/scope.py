@@ -64,7 +64,7 @@ DOMAIN_BUDGET: Final = "trap:domain_budget"
 
 def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | None:
     """Return the rule that a path violates by its shape (too deep, or repeating segments), or None."""
-    # Nearly all paths are short, and one count says so.
+    # Nearly all paths are short, which one count shows.
     if normalised.count("/") - 2 <= min(limits.repeats, limits.path_segments):
         return None
     segments = normalised.partition("?")[0].split("/")[3:]
@@ -72,7 +72,7 @@ def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | Non
         segments.pop()
     if len(segments) > limits.path_segments:
         return PATH_DEPTH
-    # With fewer duplicates than that, no segment can occur too often; counting each segment would cost more.
+    # With fewer duplicates no segment can exceed the limit; counting each segment would cost more.
     if len(segments) - len(set(segments)) < limits.repeats:
         return None
     return REPEATED_SEGMENTS if any(segments.count(segment) > limits.repeats for segment in set(segments)) else None
@@ -154,15 +154,15 @@ class TrapGuard:
         path = next(iter(self._variants))
         variants = self._variants.pop(path)
         self._size -= len(variants)
-        # A path that was full stays closed for longer than its queries are remembered: otherwise a calendar would be
-        # opened again each time.
+        # A full path stays closed for longer than its queries are remembered: otherwise a calendar would reopen each
+        # time.
         if len(variants) >= self._limits.query_variants:
             if len(self._closed) >= self._max_entries:
                 del self._closed[next(iter(self._closed))]
             self._closed[path] = None
 
     def _admits_domain(self, address: Address) -> bool:
-        # By registrable domain: a wildcard in the DNS makes up hosts, but not domains.
+        # Count by registrable domain: a DNS wildcard creates hosts, but not domains.
         owner = registrable(address.host)
         count = self._owners.get(owner, 0)
         if count >= self._limits.domains:
@@ -183,8 +183,8 @@ class TrapGuard:
 MAX_RULES: Final = 500
 MAX_RULE_BYTES: Final = 1024
 
-# Found by trying nested repetitions of 1 KB: with 64 KiB the worst of them is refused after 10 ms, with 256 KiB one
-# compiles in 270 ms, and with RE2's default of 8 MiB a single search of 8,000 characters then takes 1.2 s.
+# Measured with nested repetitions of 1 KB: with 64 KiB the worst is refused after 10 ms, with 256 KiB one compiles in
+# 270 ms, and with RE2's default of 8 MiB a single search of 8,000 characters then takes 1.2 s.
 _RULE_MEMORY: Final = 64 * 1024
 _GROUP_MEMORY: Final = 1024 * 1024
 _GROUP_SIZE: Final = 4_000
@@ -203,15 +203,15 @@ class InvalidPattern(Invalid):
 
 def _options(memory: int) -> Any:
     options = re2.Options()
-    # RE2 would write to standard error, past the log.
+    # Otherwise RE2 writes to standard error, past the log.
     options.log_errors = False
-    # Nothing asks what matched, only whether; without groups the search is quicker.
+    # Only whether a pattern matches is used; without groups the search is faster.
     options.never_capture = True
     options.max_mem = memory
     return options
 
 
-# RE2's words for the usual slips, for people who do not write regular expressions every day.
+# RE2's messages for common mistakes, for people who rarely write regular expressions.
 _PLAIN_WORDS: Final = {
     "missing )": "a ( is not closed; write \\( where you mean the bracket itself",
     "unexpected )": "a ) has no ( before it; write \\) where you mean the bracket itself",
@@ -315,7 +315,7 @@ class Patterns:
             return None
         text = normalised.encode()
         for group, numbers in self._groups:
-            # Only a hit looks for the rule that it was; nearly every address is a miss.
+            # Only after a match, find the rule; nearly no URL matches.
             if group.search(text):
                 for number in numbers:
                     if self._compiled[number].search(text):
@@ -423,8 +423,8 @@ class _Places:
             return False
         normalised = address.normalised
         path = normalised[normalised.index("/", 8) :].partition("?")[0]
-        # Each directory above the path is looked up: 100,000 seeds may have as many. `/docs` without its slash
-        # is the name of the directory `/docs/`.
+        # Look up each directory above the path: 100,000 seeds may have as many. `/docs` without its slash is the name
+        # of the directory `/docs/`.
         end = path.find("/") + 1
         while 0 < end <= self._longest:
             if path[:end] in directories:
@@ -435,7 +435,7 @@ class _Places:
     def _in_domain(self, address: Address) -> bool:
         inside = self._known.get(address.domain)
         if inside is None:
-            # Bounded: links lead to more domains than there are seeds.
+            # Bounded: links refer to more domains than there are seeds.
             if len(self._known) >= _REMEMBERED_DOMAINS:
                 self._known.clear()
             inside = self._known[address.domain] = _owner(address.domain, address.host) in self._owners
@@ -528,7 +528,7 @@ class Scope:
         6. everything else: no
         """
         normalised = address.normalised
-        # Before everything else: an operator who excludes something means seeds and embedded files, too.
+        # Check exclusions first: they apply to seeds and embedded files, too.
         if self._exclude.texts and (pattern := self._exclude.first(normalised)) is not None:
             return ScopeVerdict(False, f"exclude:{pattern}")
         if kind is not UrlKind.PAGE:

@@ -22,13 +22,14 @@ NORMALISER_VERSION: Final = 1
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
 
-# An escape in lower case, of an unreserved character, or none at all. Most escapes are tidy, and one search says so.
+# A lower-case escape, an escaped unreserved character, or a bare percent sign. Most escapes are normalised, and one
+# search shows this.
 _UNTIDY = re.compile(r"%(?![0-9A-F]{2})|%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
 
 
 def _escape_table() -> dict[str, str]:
-    # A percent sign that starts no escape becomes %25: left alone, decoding what follows it (`%%37e`) could complete
-    # a new escape, and a second pass would give another result.
+    # A percent sign that starts no escape becomes %25: otherwise decoding the next escape (`%%37e`) could create a new
+    # one, and a second pass would give another result.
     table = {"%": "%25"}
     for code in range(256):
         char = chr(code)
@@ -67,7 +68,7 @@ class Normalisation:
     """Whether `http` on its default port is normalised to `https`; a service on another port keeps its scheme."""
     allow_ports: frozenset[int] = frozenset()
     """Ports that are accepted in addition to the general rule (see `sites.port_allowed`)."""
-    # Kept, because the cache by policy is used with every page.
+    # Stored, because each page uses the cache by policy.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +127,7 @@ class PathAndQuery:
         if "&" not in query:
             return "" if self._tracked(query) else query
         pairs = [pair for pair in query.split("&") if pair and not self._tracked(pair)]
-        # Stable, and by name only: `a=2&a=1` and `a=1&a=2` are different requests to a server.
+        # A stable sort by name only: `a=2&a=1` and `a=1&a=2` are different requests to a server.
         pairs.sort(key=_name)
         return "&".join(pairs)
 
@@ -191,7 +192,7 @@ def is_ip(host: str) -> bool:
 
 def port_allowed(port: int, allow_ports: frozenset[int] = frozenset()) -> bool:
     """Return whether a website may use this port: 80, 443, above 1023 except DENIED_PORTS, and `allow_ports`."""
-    # What a source allows may even be a denied port: its operator has named it.
+    # A source may allow even a denied port: its operator chose it.
     if port in allow_ports:
         return 0 < port < 65536
     return port in (80, 443) or (port > 1023 and port not in DENIED_PORTS)
@@ -217,7 +218,7 @@ def _build(start: str, policy: Normalisation) -> Site | str:
         return f"only http and https are fetched, not {scheme}"
     if parsed.username or parsed.password is not None:
         return "it carries a user name or password"
-    # The final dot of an absolute name is another spelling of the same host, and must not be another politeness key.
+    # A final dot is another spelling of the same host, and must not be another politeness key.
     host = (parsed.host_str or "").removesuffix(".")
     if problem := _host_problem(host):
         return problem
@@ -228,7 +229,7 @@ def _build(start: str, policy: Normalisation) -> Site | str:
     origin = f"{scheme}://{host}" if port == default else f"{scheme}://{host}:{port}"
     # One politeness key for both schemes: they are one server.
     domain = host if port in (80, 443) else f"{host}:{port}"
-    # On its own port only: what answers on 8080 rarely speaks TLS there.
+    # Only on the default port: a server on 8080 rarely uses TLS there.
     upgraded = policy.force_https and scheme == "http" and port == default
     prefix = f"https://{host}" if upgraded else origin
     as_is = prefix == start and not policy.strip_trailing_slash
@@ -250,7 +251,7 @@ class Sites:
     def _learn(self, start: str) -> Site | str:
         site = _build(start, self._policy)
         if len(start) <= _REMEMBERED_CHARS:
-            # A wildcard in the DNS makes up hosts without end.
+            # A DNS wildcard creates unlimited hosts.
             if len(self._known) >= _REMEMBERED_SITES:
                 self._known.clear()
             self._known[start] = site
@@ -284,7 +285,7 @@ def _suffix_labels(host: str) -> int:
     labels = host.split(".")
     for start in range(len(labels)):
         name = ".".join(labels[start:])
-        # The longest match wins, and an exception beats the wildcard that it is an exception of.
+        # The longest match wins, and an exception overrides its wildcard.
         if f"!{name}" in rules:
             return len(labels) - start - 1
         if name in rules or (start + 1 < len(labels) and f"*.{'.'.join(labels[start + 1 :])}" in rules):

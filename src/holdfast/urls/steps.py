@@ -91,7 +91,7 @@ def spell(text: str, policy: Normalisation = DEFAULT) -> Spelling:
     steps: list[SpelledStep] = []
     before = text if bare == text else bare
     if bare != text:
-        # The address before this step is not shown anywhere: it holds a password.
+        # Do not show the URL before this step: it contains a password.
         steps.append(SpelledStep(SpellingStep.CREDENTIALS, bare))
     for step, after in (*_to_fetch(before, url), *_to_normalised(url, policy)):
         if after != before:

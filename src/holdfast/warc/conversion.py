@@ -42,7 +42,7 @@ _V2 = (
 _DATE = re.compile(r"[0-9]{12,17}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}:", re.IGNORECASE)
-# A block in which a file ends is kept up to this size; it is held in memory, for its length is not known before.
+# Limit of a kept block that the file's end truncates: it is held in memory, because its length is unknown before.
 _CUT_BYTES = 16 << 20
 _CUT = ("WARC-Truncated", "unspecified")
 # Fields that describe the whole block.
@@ -117,7 +117,7 @@ def _next_member(source: ByteSource, at: int, resync: Resync, pulse: Pulse | Non
         for _ in pulsed(member.pieces(), pulse):
             pass
     except BadBytes:
-        # Inflated twice: by its reader, and here. A whole one may be left by its reader as often as it likes.
+        # Its reader and this code both decompress it. A complete one may be abandoned by its reader at any time.
         resync.spend(2 * member.inflated)
         return source.find(MAGIC, at + 1)
     return member.end
@@ -156,7 +156,7 @@ class _ArcReader:
             try:
                 head = self._head(fields, size, offset, is_cut=bool(cut))
             except Invalid as bad:
-                # An address that no field can hold costs its own record: the next one begins behind its block.
+                # A URL that no field can hold loses only its own record: the next one starts after its block.
                 self._on_damage(DamagedWarc(offset, "arc_header", str(bad)))
                 head = None
             try:
@@ -202,13 +202,13 @@ class _ArcReader:
         names = self._names
         if len(parts) < len(names):
             names = _DEFAULT
-        # Addresses with blanks were written unescaped: extra parts belong to the first field.
+        # URLs with spaces were written unescaped: extra parts belong to the first field.
         extra = len(parts) - len(names)
         if extra < 0:
             raise BadBytes("arc_header", f"a header of {len(parts)} fields: {line[:60]!r}")
         values = [" ".join(parts[: extra + 1]), *parts[extra + 1 :]]
         fields = dict(zip(names, values, strict=True))
-        # The names of the fields come from the file itself, and need not hold what a record cannot do without.
+        # The file itself defines the field names and may lack required ones.
         if not _LENGTH.fullmatch(fields.get("archive-length", "")) or "url" not in fields:
             raise BadBytes("arc_header", f"no length at the end of {line[:60]!r}")
         return fields
@@ -241,8 +241,8 @@ class _ArcReader:
 
     def _head(self, fields: dict[str, str], size: int, offset: int, *, is_cut: bool) -> bytes:
         url, kind = fields["url"], fields.get("content-type", "")
-        # ARC has no record ids. Made from the seed (an import's is the file's digest) and the place: an import that is
-        # repeated gives the same ones.
+        # ARC has no record ids. Derive them from the seed (an import's is the file's digest) and the position: a
+        # repeated import gives the same ones.
         record_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}:{offset}:{self._count}")
         is_first, is_http = url.startswith("filedesc://"), url.lower().startswith(("http://", "https://"))
         # Some tools wrote zeros; the creation time of the file is closer to the truth than the current time.
@@ -274,7 +274,7 @@ def _ahead(feed: RecordStream, count: int) -> bytes:
     try:
         return feed.peek(count)
     except BadBytes as bad:
-        # A stream that has raised is at its end: what came before is held.
+        # A stream that raised has ended: keep the data before.
         held = feed.peek(count)
         if bad.kind != "truncated" or not held:
             raise
@@ -328,7 +328,7 @@ def _head(head: RecordHead, fields: Iterable[tuple[str, str]]) -> bytes:
 
 def _write(records: Iterable[PlainRecord], folder: Path, name: str, on_damage: OnDamage) -> SealedFile:
     folder.mkdir(parents=True, exist_ok=True)
-    # Without a warcinfo of ours in front: the records alone are what their writer wrote.
+    # Add no warcinfo: the records stay as their writer wrote them.
     out = outfile.create(folder, name, b"")
     count = 0
     try:
@@ -347,7 +347,7 @@ def _write(records: Iterable[PlainRecord], folder: Path, name: str, on_damage: O
 
 
 def _append(out: OutFile, raw: PlainRecord) -> None:
-    # Not in our own form: `verify` would ask of these records what only our writer puts into them.
+    # Do not mark these as ours: `verify` would require fields that only our writer adds.
     packed = gzipped(chain((raw.head,), raw.block, (_END,)))
     if raw.size <= _WHOLE_BYTES:
         out.append(b"".join(packed))

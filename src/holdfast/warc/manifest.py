@@ -76,7 +76,7 @@ def add_to_manifest(file_id: int, sealed: SealedFile) -> None:
         other = listed.names.get(name, file_id)
         if other != file_id:
             raise Conflict(f"{name} is in the manifest as file {other}, not {file_id}")
-        # Without a list, a process died between the first line of the journal and the list: it is written now.
+        # Without a list, a process died between the journal's first line and the list: write it now.
         if listed.files.get(file_id) != sealed or listed.base is None:
             listed.put(file_id, sealed)
             _append(directory, listed, {"add": _fields(file_id, sealed)})
@@ -114,7 +114,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
             with _locked(directory):
                 yield _current(directory)
         except OSError as exc:
-            # The cached list may contain more than the disk now: the next call reads the disk again.
+            # The cached list may contain more than the disk now: make the next call read the disk.
             _known.pop(directory, None)
             raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
         except BaseException:
@@ -124,7 +124,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
 
 def _current(directory: Path) -> _Listed:
     """Return the current manifest: the cached one with newer journal lines, or all of it read again."""
-    # Readers take no lock: another process may unite list and journal between the two reads.
+    # Readers do not lock: another process may merge list and journal between the two reads.
     for _ in range(_TRIES):
         base = _identity(directory / MANIFEST)
         listed = _known.get(directory)
@@ -136,7 +136,7 @@ def _current(directory: Path) -> _Listed:
             lines = _journal(directory / JOURNAL, listed.journal_bytes)
         except FileNotFoundError:
             lines = b""
-        # United with the list meanwhile: the lines that were just looked for stand in the new list, perhaps only there.
+        # Another process merged the journal: the lines just read may now be only in the new list.
         if _identity(directory / MANIFEST) == base:
             _apply(directory / JOURNAL, listed, lines)
             _known[directory] = listed
@@ -175,7 +175,7 @@ def _journal(path: Path, start: int) -> bytes:
     try:
         with path.open("rb") as file:
             file.seek(start)
-            # A line without its end was being written when its process died, and was never promised.
+            # A line without its end was being written when its process died, and was never confirmed.
             return b"".join(file.read().rpartition(b"\n")[:2])
     except FileNotFoundError:
         raise
@@ -204,8 +204,8 @@ def _append(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
     if listed.base is None or listed.lines > max(_FEW_LINES, len(listed.files) // 2):
         _write(directory, [_fields(file_id, sealed) for file_id, sealed in sorted(listed.files.items())])
         reach("manifest.united")
-        # The lines say nothing new now, the last one included: left behind by a crash, they are read again in their
-        # order, and end where the list is.
+        # The lines contain nothing new, the last one included: after a crash they are read again in order and lead to
+        # the list's state.
         (directory / JOURNAL).unlink(missing_ok=True)
         sync_directory(directory)
         listed.base, listed.journal_bytes, listed.lines = _identity(directory / MANIFEST), 0, 0
@@ -217,7 +217,7 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
     is_new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # Half a line of a process that died is written over: its caller never learnt that it was listed.
+        # Overwrite a dead process's partial line: its caller never got a confirmation.
         os.ftruncate(fd, listed.journal_bytes)
         os.lseek(fd, listed.journal_bytes, os.SEEK_SET)
         written = 0
@@ -246,7 +246,7 @@ def _fields(file_id: int, sealed: SealedFile) -> dict[str, Any]:
 
 def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
     name = str(item["name"])
-    # A manifest may come from elsewhere: a name that leads out of its folder would be opened and registered.
+    # A manifest may come from elsewhere: a name that leaves its folder would be opened and registered.
     if "/" in name or name in ("", ".", ".."):
         raise ValueError(f"{name[:80]!r} is no file name")
     sealed = SealedFile(
@@ -261,7 +261,7 @@ def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
 
 def _write(directory: Path, files: list[dict[str, Any]]) -> None:
     content = {"type": _TYPE, "version": _VERSION, "files": files}
-    # Whole or not at all: written beside, synced, and then given the name.
+    # Replace the file atomically: write a new one, sync it, then rename it.
     fresh = directory / f".{MANIFEST}.new"
     with fresh.open("w") as file:
         json.dump(content, file, indent=1)

@@ -38,7 +38,7 @@ class ByteSource:
         """Return up to `count` bytes from `offset`: fewer at the end of the file, none beyond it."""
         begin = offset - self._start
         if begin < 0 or begin + count > len(self._window):
-            # A large read would throw the window away for bytes that are not asked for again.
+            # A large read would evict the window for bytes that are not read again.
             if count > _WINDOW_BYTES:
                 return self._read(offset, count)
             self._window, self._start, begin = self._read(offset, _WINDOW_BYTES), offset, 0
@@ -59,12 +59,12 @@ class ByteSource:
             found = self._window.find(needle, at - self._start)
             if found >= 0:
                 return self._start + found
-            # The windows overlap by the needle less one byte: it may stand across the seam.
+            # Windows overlap by the needle's length less one: it may cross the boundary.
             at = self._start + len(self._window) - len(needle) + 1
         return None
 
     def _read(self, offset: int, count: int) -> bytes:
-        # The size when opened is the end: a crawl may append to an open file while it is read here.
+        # Read up to the size when opened: a crawl may append to an open file meanwhile.
         count = min(count, self.size - offset)
         if count <= 0:
             return b""
@@ -99,10 +99,10 @@ _TRAILER = struct.Struct("<II")
 # libdeflate 1 costs a ninth of zlib 6 on pages; it falls behind in size where they are large, and there level 2 makes
 # up for it: 1.13 times the bytes of zlib 6 over the bench corpus (docs/decisions/0005 has the table).
 _LARGE_BYTES = 80_000
-# Records too large to hold need a stream, which libdeflate has not; isal 2 is the cheapest that has.
+# Records too large for memory need a stream, which libdeflate lacks; isal 2 is the cheapest with one.
 _STREAM_LEVEL = 2
 _MASK = 0xFFFFFFFF
-# The first 4 KiB are enough for the heads: a reader that wants no more than those does not pay for the rest.
+# The first 4 KiB contain the heads: a reader of heads does not pay for the rest.
 _BUDGET = InflateBudget(first_bytes=4096)
 _MAX_HEADER_BYTES = 64 * 1024
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
@@ -136,8 +136,7 @@ def own_length(header: bytes) -> int | None:
         checksum = int(header[20:28], 16)
     except ValueError:
         return None
-    # Python's int() takes more than a header of ours holds (blanks, signs, underscores): only our exact spelling
-    # counts.
+    # Python's int() accepts more than our headers contain (spaces, signs, underscores): accept only our exact spelling.
     return length if header[:OWN_HEADER_BYTES] == own_header(length, checksum) else None
 
 
@@ -196,7 +195,7 @@ def whole_own_length(source: ByteSource, offset: int) -> int | None:
         length = int(header[10:20], 16)
     except ValueError:
         return None
-    # Before the checksum is made: a damaged or hostile length would have it read to the end of the file.
+    # Check this before the checksum: a damaged or hostile length would make it read to the end of the file.
     if not OWN_HEADER_BYTES + _TRAILER.size <= length <= source.size - offset:
         return None
     return length if header == true_header(source, offset, length) else None
@@ -220,9 +219,9 @@ class GzipMember:
         stated = None if self._own_form else own_length(self._source.at(self.offset, OWN_HEADER_BYTES))
         is_own = self._own_form or stated is not None
         start = self.offset + (OWN_HEADER_BYTES if is_own else self._header_length())
-        # As `gzip_streams.DeflateStream` does it, and written out: through it a record took 15 us more (of 255 us).
+        # Inlined from `gzip_streams.DeflateStream`, which took 15 us more per record (of 255 us).
         inflate = zlib.decompressobj(RAW)
-        # No more than the member has is read for it: small ones would cost their neighbours' bytes each.
+        # Read no more than the member's bytes: otherwise each small one would read its neighbours.
         feed_bytes = _BUDGET.feed_bytes if stated is None else min(stated, _BUDGET.feed_bytes)
         crc, at = 0, start
         while not inflate.eof:
@@ -237,8 +236,7 @@ class GzipMember:
             except zlib.error as exc:
                 raise BadBytes("gzip_data", "the compressed bytes cannot be inflated") from exc
             if piece:
-                # The stream is read raw, so the checksums of the gzip trailer are looked at here, with isal's faster
-                # CRC.
+                # The stream is raw, so check the gzip trailer's checksums here, with isal's faster CRC.
                 crc = crc32(piece, crc)
                 self.inflated += len(piece)
                 yield piece
@@ -256,8 +254,7 @@ class GzipMember:
         if len(fixed) < 10:
             raise BadBytes("truncated", "the file ends inside a gzip header")
         flags = fixed[3]
-        # RFC 1952, section 2.3.1.2: a reader must give up where a reserved flag is set, for the header may be longer
-        # then.
+        # RFC 1952, section 2.3.1.2: a reader must stop at a reserved flag, because the header may be longer.
         if flags & _RESERVED:
             raise BadBytes("gzip_header", f"reserved flags are set ({flags:#04x})")
         length = 10
@@ -265,7 +262,7 @@ class GzipMember:
             length += 2 + int.from_bytes(self._source.at(self.offset + 10, 2), "little")
         for flag in (_FNAME, _FCOMMENT):
             if flags & flag:
-                # Bounded: a name without an end would be looked for through the whole file.
+                # Bounded: an unterminated name would be searched for through the whole file.
                 text = self._source.at(self.offset + length, _MAX_HEADER_BYTES)
                 if b"\0" not in text:
                     raise BadBytes("gzip_header", "a name or comment has no end")
@@ -293,7 +290,7 @@ class GzipMember:
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _DICTIONARY = 0x184D2A5D
-# A block of four bytes can hold 128 KiB of one letter: a larger piece could swell to more than we want to hold.
+# Four bytes can expand to 128 KiB: a larger piece could exceed what we want to hold.
 _ZSTD_PIECE_BYTES = 256
 _MAX_DICTIONARY_BYTES = 8 << 20
 
@@ -309,7 +306,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
     if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
         return None
     size = struct.unpack_from("<I", head, 4)[0]
-    # The stated size is not to be believed.
+    # Do not trust the stated size.
     raw = source.at(8, min(size, _MAX_DICTIONARY_BYTES))
     try:
         return zstandard.ZstdCompressionDict(_inflated_dictionary(raw) if raw.startswith(ZSTD_MAGIC) else raw)
@@ -319,7 +316,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
 
 def _inflated_dictionary(raw: bytes) -> bytes:
     """Return a dictionary that is itself compressed; raise ValueError if it is too large or truncated."""
-    # Piece by piece: in one call the library allocates the size that the frame states, and ignores any other limit.
+    # Decompress in pieces: one call would allocate the frame's stated size and ignore any other limit.
     inflate, found = zstandard.ZstdDecompressor().decompressobj(), bytearray()
     for at in range(0, len(raw), _ZSTD_PIECE_BYTES):
         found += inflate.decompress(raw[at : at + _ZSTD_PIECE_BYTES])
@@ -374,8 +371,8 @@ class ZstdFrame:
 
 def is_gzip(source: ByteSource, name: str) -> bool:
     """Return whether to read a file as gzip members."""
-    # By its bytes, not by its name: plain WARC files are named .warc.gz, too. If the front is damaged, the name
-    # decides, so that the members behind the damage are still found.
+    # Detect by content, not by name: plain WARC files are named .warc.gz, too. If the front is damaged, the name
+    # decides, so that members after the damage are still found.
     return source.at(0, 3) == MAGIC or (name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/")
 
 
@@ -390,7 +387,7 @@ def compressed_pieces(source: ByteSource, offset: int) -> Iterator[bytes] | None
 
 _GLIMPSE_BYTES = 256
 _GLIMPSE_SOURCE_BYTES = 1024
-# A CRC over eight bytes costs less than inflating one does: bytes that are summed count for an eighth.
+# A CRC over eight bytes costs less than decompressing one: count summed bytes as an eighth.
 _SUMMED_FOR_ONE = 8
 
 Pulse = Callable[[], None]
@@ -410,7 +407,7 @@ def _pulsed(pieces: Iterator[bytes], pulse: Pulse) -> Iterator[bytes]:
 
 def glimpse(source: ByteSource, offset: int) -> bytes:
     """Return the first bytes of the member that starts here; empty if nothing can be decompressed."""
-    # One call and no stream: a search that meets thousands of such places must not read further at any of them.
+    # Use one call and no stream: a search with thousands of such positions must not read further at any.
     raw = source.at(offset, _GLIMPSE_SOURCE_BYTES)
     if not raw.startswith(MAGIC):
         return b""
@@ -427,8 +424,8 @@ class Resync:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        # Damage by chance leaves a few false members in a file; one that is built of them, each reaching to its end,
-        # would be inflated once for each.
+        # Accidental damage leaves a few false members; a hostile file of them, each reaching to its end, would be
+        # decompressed once for each.
         self._tries = 100_000
         self._spare_bytes = 16 * source.size + (64 << 20)
 
@@ -448,7 +445,7 @@ class Resync:
 
         Our members are recognized by their header alone, so that repeated damage is still counted record by record.
         """
-        # From the second byte of the damaged member, not from its stated end: the stated length may be wrong.
+        # Start at the damaged member's second byte, not at its stated end, which may be wrong.
         at = self._source.find(MAGIC, offset + 1)
         while at is not None and self._tries > 0 and self._spare_bytes > 0:
             is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None
@@ -463,7 +460,7 @@ def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
     """Classify damage that reaches to the end of the file: a cut, a tail of zeros, or the original error."""
     if bad.kind == "truncated":
         return bad
-    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
+    # Some file systems leave zeros at the end of a file that was growing during a power loss.
     at = offset
     while at < source.size:
         piece = source.at(at, 1 << 16)

@@ -103,13 +103,13 @@ class OutFile:
     def commit(self, header: bytes, length: int) -> None:
         """Overwrite the start of the pieces, `length` bytes in total, with the final header, and make them count."""
         start, end = self.size, self.size + length
-        # On copies: if reading back fails, the digests still fit the file without these pieces.
+        # Use copies: if reading back fails, the digests still fit the file without these pieces.
         sha256, crc = self._sha256.copy(), self._crc
         try:
             self._raw.seek(start)
             self._write(header)
             self._raw.seek(end)
-            # Read back, because the header at the front is known only now and the digests run from front to back.
+            # Read the pieces back: the header at the front is known only now, and digests run from front to back.
             for at in range(start, end, _PIECE_BYTES):
                 piece = os.pread(self._raw.fileno(), min(_PIECE_BYTES, end - at), at)
                 sha256.update(piece)
@@ -133,8 +133,8 @@ class OutFile:
         try:
             os.fdatasync(self._raw.fileno())
         except OSError as exc:
-            # After a failed sync the kernel may drop the pages and call the next sync a success: what the disk kept is
-            # not known, so no later append may count on it.
+            # After a failed sync the kernel may drop the pages and report the next sync as a success: the disk's
+            # content is unknown, so no later append may rely on it.
             self._lost = disk_error(exc, f"cannot sync {self.path.name}: {exc.strerror}; begin another file")
             raise self._lost from exc
 
@@ -143,10 +143,10 @@ class OutFile:
         self._ready()
         target = self.sealed_path
         try:
-            # The bytes first, then the name: after a power loss a sealed name must never stand for half a file.
+            # Sync before renaming: after a power loss a sealed name must never have half a file.
             os.fsync(self._raw.fileno())
             reach("seal_synced")
-            # rename() would silently take the place of a file that is there.
+            # rename() would silently replace an existing file.
             if target.exists():
                 raise Conflict(f"{target} exists already; a sealed file is never overwritten")
             self.path.rename(target)
@@ -169,7 +169,7 @@ class OutFile:
     def _ready(self) -> None:
         if self._lost is not None:
             raise self._lost
-        # A failed roll-back is tried again here: room may have been made since.
+        # Retry a failed rollback: there may be space now.
         if self._torn:
             try:
                 self._cut_back()
@@ -202,8 +202,8 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
 
     Raise Conflict if the name is in use; NoSpace or Unavailable on disk errors.
     """
-    # Never create the directory: if it has vanished, its storage has (a lost mount), and the archive would lose
-    # everything written to the disk below.
+    # Never create the directory: if it vanished, its storage did (a lost mount), and the archive would lose everything
+    # written to the disk below.
     sealed = directory / f"{name}.warc.gz"
     path = directory / f"{name}.warc.gz{OPEN_SUFFIX}"
     fresh = directory / f".{name}.new"
@@ -214,8 +214,7 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
     except OSError as exc:
         raise disk_error(exc, f"cannot create {path}: {exc.strerror}") from exc
     try:
-        # Locked before it gets its name: a recovery that finds the name must find the lock, or it would adopt a file
-        # that is just being made.
+        # Lock before naming: a recovery that finds the name must find the lock, or it would adopt a new file.
         fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         out = OutFile(raw, path)
         out.append(first)
@@ -235,7 +234,7 @@ def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     is_new = not path.exists()
     try:
         with path.open("ab") as file:
-            # A line break first: a process that died may have left half a line.
+            # Start with a line break: a dead process may have left a partial line.
             file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
             file.flush()
             os.fsync(file.fileno())

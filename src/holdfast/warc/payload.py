@@ -58,10 +58,10 @@ _PLAIN_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
 # One whole chunk of up to 15 bytes: a scan with it costs a third of parsing each size line.
 _TINY = re.compile(b"|".join(b"[%x%X]\\r\\n(.{%d})\\r\\n" % (n, n, n) for n in range(1, 16)), re.DOTALL)
-# Chunks in one piece at most: a step of the iterator stays below a millisecond, whatever the buffer contains.
+# Limit of chunks per piece: a step of the iterator takes less than a millisecond for any buffer.
 _STEP_CHUNKS = 256
-# Chunks up to this size are looked at as a run of equal ones, a column at a time instead of one after the other: 100 MB
-# in chunks of one byte take half a second that way instead of half a minute.
+# Chunks up to this size are parsed as a run of equal ones, a column at a time: 100 MB in chunks of one byte then take
+# half a second instead of half a minute.
 _ALIKE_BYTES = 64
 _ALIKE_PIECE_BYTES = 1024 * 1024
 
@@ -87,7 +87,7 @@ class Dechunked:
         return next(self._pieces)
 
     def _more(self) -> bool:
-        # Enough at once: a source that gives a few bytes at a time would have the rest of the buffer copied for each.
+        # Read enough at once: for a source of a few bytes at a time the rest of the buffer would be copied each time.
         taken, size = [self._buffer[self._at :]], 0
         for chunk in self._source:
             taken.append(chunk)
@@ -224,13 +224,13 @@ class Dechunked:
             if read > _MAX_TRAILER_BYTES:
                 self.problem = PayloadProblem.BAD_FRAMING
                 return
-        # Nothing of the payload is missing where a body ends right behind its last size line.
+        # The payload is complete if the body ends directly after its last size line.
         if self.problem is PayloadProblem.CUT_SHORT and not read and self._at == len(self._buffer):
             self.problem = None
 
 
 _MAX_HEADERS = 10_000
-# Lines of a head that are looked at, folded ones included.
+# Limit of parsed head lines, including folded ones.
 _MAX_LINES = 20_000
 
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
@@ -305,8 +305,8 @@ def parse_head(head: bytes) -> HttpHead:
 
 def _unfolded(text: str) -> Iterator[str]:
     """Yield the lines of a head, each joined with its continuation lines (RFC 9112, section 5.2) by one blank each."""
-    # Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run again, and a
-    # head of a few kilobytes then takes minutes.
+    # Match per line: a pattern for spaces before a line break retries every space of a run, and a head of a few
+    # kilobytes takes minutes.
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
     if "\n " not in text and "\n\t" not in text:
         yield from (line.removesuffix("\r") for line in lines)
@@ -329,21 +329,21 @@ def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[byt
 
 _ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error, brotli.error, zstandard.ZstdError)
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# RFC 9659: what a content coding may ask a client to keep.
+# RFC 9659: the largest window that a content coding may require.
 ZSTD_MAX_WINDOW = 8 * 1024 * 1024
 _MAX_MEMBERS = 1000
-# Raw deflate and brotli have no magic number: plain text read as one of them often yields a few bytes before it fails.
-# Shorter beginnings than this are taken for such an accident.
+# Raw deflate and brotli have no magic number: decoding plain text often yields a few bytes before it fails. Shorter
+# output counts as such an accident.
 _CREDIBLE_BYTES = 256
 
-# zstd has no bound on what a call puts out; 256 bytes in are at most 8 MiB out (blocks of 128 KiB in 4 bytes).
+# zstd does not limit a call's output; 256 bytes of input give at most 8 MiB (blocks of 128 KiB in 4 bytes).
 _ZSTD_FEED_BYTES = 256
 _FAST = InflateBudget(feed_bytes=64 * 1024, output_bytes=256 * 1024, inflater=isal_zlib.decompressobj)
 
 
 def _careful(size: int) -> InflateBudget:
     """Return the budget for damaged input: byte by byte for a page, and never more than 65,536 calls."""
-    # A call that fails loses what it had put out already, so little is asked of each.
+    # A failing call loses its output, so keep each call small.
     return InflateBudget(feed_bytes=max(1, size >> 16), output_bytes=512)
 
 
@@ -375,8 +375,8 @@ def undo(
     if not readers:
         return data, PayloadProblem.UNKNOWN_ENCODING
     for reader in readers:
-        # Fast first; a call that fails loses all its output, so damaged data is read again in small steps, up to the
-        # place where it breaks.
+        # Use large steps first; a failing call loses its output, so damaged data is read again in small steps up to the
+        # damage.
         for budget in (_FAST, _careful(len(data))):
             out = _Output(limit)
             problem = PayloadProblem.BAD_ENCODING
@@ -427,8 +427,8 @@ def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
     if coding in ("gzip", "x-gzip"):
         return (_gzip,)
     if coding == "deflate":
-        # RFC 9110, section 8.4.1.2 calls a zlib stream `deflate`; many servers send a bare one. The header's check
-        # bits (RFC 1950, section 2.2) tell.
+        # RFC 9110, section 8.4.1.2 calls a zlib stream `deflate`; many servers send a bare one. The header's check bits
+        # (RFC 1950, section 2.2) distinguish them.
         looks_wrapped = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
         return (_zlib, _raw_deflate) if looks_wrapped else (_raw_deflate,)
     if coding == "br":
@@ -460,7 +460,7 @@ def _zlib(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
 
 
 def _raw_deflate(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
-    # isal takes some bytes behind the end of a raw stream for its own, so that what follows would go unseen.
+    # isal consumes some bytes after the end of a raw stream, which would hide the data that follows.
     at = yield from _inflate(data, 0, RAW, budget._replace(inflater=zlib.decompressobj))
     _expect_end(data, at)
 
@@ -500,7 +500,7 @@ def _zstd(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
 
 def _expect_end(data: bytes, at: int) -> None:
     """Raise _Stopped if anything but zero padding follows the last stream."""
-    # gzip itself passes over zeros behind the last stream.
+    # gzip itself ignores zeros after the last stream.
     if data[at:].strip(b"\0"):
         raise _Stopped(PayloadProblem.TRAILING_BYTES)
 

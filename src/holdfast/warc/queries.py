@@ -42,7 +42,7 @@ def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, path: str,
 def seal_file(tx: Transaction, file_id: int, sealed: SealedFile, *, now: int, repaired: bool = False) -> None:
     tx.execute(
         "UPDATE warc_files SET state = 'sealed', size = ?, sha256 = ?, crc32 = ?, record_count = ?, repaired = ?,"
-        # Only an open one: a recovery and a process that was thought dead may both come here.
+        # Only if it is open: a recovery and a process that was thought dead may both get here.
         " sealed_at = ? WHERE id = ? AND state = 'open'",
         (*_sealed_columns(sealed), repaired, now, file_id),
     )
@@ -140,7 +140,7 @@ def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> l
 def read_all_again(tx: Transaction, *, source: str | None) -> int:
     """Queue every sealed file for indexing again, of one source or of all; return how many."""
     rows = tx.execute(
-        # A file that is being read stays as it is: its reader would write `indexed` over the mark anyway.
+        # Do not change a file that is being read: its reader would overwrite the mark with `indexed`.
         "UPDATE warc_files SET index_state = 'pending' WHERE state = 'sealed' AND index_state <> 'running'"
         " AND (CAST(? AS VARCHAR) IS NULL OR execution_id IN (SELECT e.id FROM executions e"
         " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id WHERE s.code = ?)) RETURNING id",
@@ -152,8 +152,7 @@ def read_all_again(tx: Transaction, *, source: str | None) -> int:
 def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
     """Return the sealed file at this path or with these bytes, imported or our own."""
     rows = tx.execute(
-        # By the digest of the original and by that of the copy: one that was rewritten has other bytes than its
-        # original.
+        # Search by the digests of original and copy: a rewritten file has other bytes than its original.
         "SELECT id FROM warc_files WHERE state = 'sealed' AND (path = ? OR origin_sha256 = ? OR sha256 = ?)"
         " ORDER BY id LIMIT 1",
         (path, sha256, sha256),
@@ -200,7 +199,7 @@ def set_span(tx: Transaction, file_id: int, span: Span | None) -> None:
 
 def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
     """Store the span of a file that was indexed without one; return 0 if it is being indexed again meanwhile."""
-    # A file without captures gets an end without a beginning: with two NULLs it would be looked into at every start.
+    # A file without captures gets an end but no start: with two NULLs every start would read it.
     rows = tx.execute(
         "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND last_at IS NULL"
         " RETURNING 1",

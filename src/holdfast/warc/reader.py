@@ -47,7 +47,7 @@ class RecordStream:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._held = b""
-        # Consumed bytes are not cut off: a piece that holds thousands of records would be copied for each of them.
+        # Do not cut off consumed bytes: a piece with thousands of records would be copied for each.
         self._start = 0
         self.position = 0
         """How many bytes have been taken."""
@@ -59,7 +59,7 @@ class RecordStream:
         """
         searched = 0
         while True:
-            # No further than the limit: a piece may hold much more, and its caller may come back for each byte of it.
+            # Stop at the limit: a piece may be much larger, and its caller may return for each byte.
             match = _EMPTY_LINE.search(self._held, self._start + max(searched - 3, 0), self._start + limit)
             if match:
                 return self._cut(match.end() - self._start)
@@ -179,13 +179,13 @@ class Record:
         except BadBytes as bad:
             if not self.is_cut:
                 raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
-        # A gzip member can be whole and still hold less than the head of its record says.
+        # A complete gzip member can contain less than its record's head states.
         if self._left > 0 and not self.is_cut:
             raise DamagedWarc(self.offset, "content_length", f"the block ends {self._left} bytes too early")
 
     def read(self, limit: int = _MAX_WHOLE_BYTES) -> bytes:
         """Return the rest of the block; raise Invalid if it is longer than `limit` bytes."""
-        # Refused by what the head states, before a byte of it is held.
+        # Reject by the head's stated length, before holding any byte.
         if self._left > limit:
             raise Invalid(f"the record at {self.offset} has {self._left} bytes, more than the {limit} that fit here")
         return b"".join(self.block())
@@ -211,7 +211,7 @@ class Record:
 
     def check(self) -> None:
         """Skip to the end of the member and verify its checksums; raise DamagedWarc if they are wrong."""
-        # A flipped bit in a head is seen by nothing but the checksum of the whole member: digests cover the block.
+        # Only the member's checksum detects a flipped bit in a head: digests cover the block.
         self.drain()
         if self.is_alone:
             try:
@@ -276,7 +276,7 @@ def read_warcinfo(path: Path) -> dict[str, str]:
     """
     with open_record_at(path, 0) as record:
         text = b""
-        # A plan with many seeds makes it long; the fields that name the writer come first.
+        # Many seeds make it long; the fields that identify the writer come first.
         for piece in record.block() if record.head.type == "warcinfo" else ():
             text += piece
             if len(text) >= _INFO_BYTES:
@@ -317,7 +317,7 @@ class _Walk:
     def _cut(self, pieces: Callable[[], Iterator[bytes]], at: int, bad: BadBytes) -> Iterator[Record]:
         """Yield the record in the frame that the file's end cuts off, if requested; report the damage."""
         if self._with_cut and bad.kind == "truncated":
-            # Read twice: a record is whole or cut before its reader looks at its block.
+            # Read it twice: whether a record is truncated must be known before its block is read.
             left = 0
             with suppress(BadBytes):
                 for piece in pulsed(pieces(), self._pulse):
@@ -342,8 +342,8 @@ class _Walk:
         while at < self._source.size:
             if self._pulse is not None:
                 self._pulse()
-            # Members of others do not say how long they are: a large one is inflated once by the twin, to find its end,
-            # and once more for its reader, instead of being held.
+            # Other writers' members do not state their length: a large one is decompressed once to find its end, and
+            # again for its reader, instead of being held.
             member, twin = GzipMember(self._source, at), GzipMember(self._source, at)
             try:
                 length = self._stated_length(at, resync)
@@ -367,13 +367,12 @@ class _Walk:
         """Return the length in one of our members, None for others'; raise BadBytes if the stated length is
         damaged.
         """
-        # A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
-        # would be others.
+        # A wrong one would point into a member: one record would count as two, and all later ids would shift.
         length = own_length(self._source.at(at, OWN_HEADER_BYTES))
         if length is None or at + length >= self._source.size or self._source.at(at + length, len(MAGIC)) == MAGIC:
             return length
         if whole_own_length(self._source, at) is None:
-            # Headers can stand close together, each stating a length that reaches far: every one costs its checksum.
+            # Headers can be close together, each with a length that reaches far: every one costs a checksum.
             resync.spend(0, summed_bytes=length)
             raise BadBytes("member_checksum", f"its header says {length} bytes, and no member begins behind them")
         return length
@@ -403,8 +402,8 @@ class _Walk:
                 if end > self._source.size:
                     raise BadBytes("truncated", "the file ends inside a record")
             except (BadHead, BadBytes) as bad:
-                # A plain file has no other mark to go on at; a body that holds this line is taken for a record, and
-                # noted as damage.
+                # A plain file has no other mark to resume at; a body with this line counts as a record, and is reported
+                # as damage.
                 found = self._source.find(b"\nWARC/1.", at + 1)
                 damage = bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad))
                 if found is None:
@@ -420,7 +419,7 @@ class _Walk:
 
     def _after_breaks(self, at: int) -> int:
         """Return the end of the line breaks that start here, usually four bytes."""
-        # A few bytes first, then in larger steps: a hostile file may hold a gigabyte of them between two records.
+        # Read a few bytes, then larger steps: a hostile file may have a gigabyte of them between two records.
         count = 16
         while breaks := self._source.at(at, count):
             rest = breaks.lstrip(b"\r\n")
@@ -436,7 +435,7 @@ class _Walk:
         """Return the content of a frame, its end and its size; a large one is decompressed twice to find out."""
         held: list[bytes] = []
         pieces = pulsed(frame.pieces(), self._pulse)
-        # Up to a MiB is held, which is nearly every record: then nothing is inflated twice.
+        # Hold up to a MiB, which covers nearly every record: nothing is then decompressed twice.
         for piece in pieces:
             held.append(piece)
             if frame.inflated > _HELD_BYTES:
@@ -458,7 +457,7 @@ class _Walk:
                 head = parse_head(raw)
                 alone = inflated is None
                 record = Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal, is_alone=alone)
-                # Known only where the whole member was looked at: a record that reaches beyond it has the wrong length.
+                # Known only if the whole member was read: a record that extends beyond it has a wrong length.
                 if inflated is not None and feed.position + head.content_length > inflated:
                     raise BadBytes("content_length", f"{head.content_length} is more than there is")
             except (BadHead, BadBytes) as bad:
@@ -472,7 +471,7 @@ class _Walk:
                 record.drain()
                 feed.skip_breaks()
             except (DamagedWarc, BadBytes):
-                # The member was whole when `_settled` read it: only a file that changed since comes here.
+                # The member was complete when `_settled` read it: only a file changed since gets here.
                 return
 
 

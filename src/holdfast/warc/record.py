@@ -18,12 +18,12 @@ from typing import Protocol
 
 from holdfast.errors import Invalid
 
-# No honest head is larger; one that is gets refused before it costs memory.
+# No honest head is larger; reject larger ones before they cost memory.
 MAX_HEAD_BYTES = 64 * 1024
-# Of an HTTP head inside a record: twice what the client lets a server send.
+# Limit of an HTTP head in a record: twice the client's limit.
 MAX_HTTP_HEAD_BYTES = 512 * 1024
 
-# The media type of the record that a repair puts where a damaged one stood.
+# The media type of a record that replaces a damaged one in a repair.
 LOST_TYPE = "application/x-holdfast-lost-record"
 
 
@@ -98,9 +98,9 @@ class RecordHead:
     def address(self, name: str) -> str:
         """Return the address in a field, empty if it has none. Bytes that are not UTF-8 are percent-encoded."""
         written = self._first.get(name.lower(), "").strip()
-        # Only both of them are brackets: an address may end in one.
+        # Remove brackets only in pairs: a URL may end in one.
         bare = written[1:-1] if written[:1] == "<" and written[-1:] == ">" else written
-        # As a browser would send them: replaced by U+FFFD, two addresses that differ in such a byte would become one.
+        # Encode like a browser: with U+FFFD, two URLs that differ in such a byte would be merged.
         return percent_encoded(bare)
 
     @property
@@ -128,8 +128,7 @@ class RecordHead:
 
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _VERSION = re.compile(rb"WARC/\d{1,2}\.\d{1,3}", re.IGNORECASE)
-# Bytes that were no UTF-8, as `surrogateescape` spells them.
-# Kept as surrogates while a head is held, so that a rewritten record has the very bytes of its original.
+# Invalid UTF-8 bytes, as `surrogateescape` represents them.
 _REPLACED = re.compile("[\udc80-\udcff]")
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d))?)?)?")
 
@@ -138,7 +137,7 @@ def format_head(fields: Iterable[tuple[str, str]]) -> bytes:
     """Return a WARC 1.1 head with its closing empty line; raise Invalid if a value would start another line."""
     lines = [f"{name}: {value}" for name, value in fields]
     text = "\r\n".join(("WARC/1.1", *lines, "", ""))
-    # A server chooses its addresses and media types: with a line break in one it could write WARC fields of its own.
+    # Servers choose URLs and media types: with a line break they could inject WARC fields.
     if text.count("\n") != len(lines) + 2 or text.count("\r") != len(lines) + 2 or "\0" in text:
         raise Invalid("a line break or NUL inside a WARC field: escape the address before it is archived")
     return text.encode()
@@ -177,7 +176,7 @@ def percent_encoded(text: str) -> str:
 
 
 def _unfolded(field: tuple[str, str], folded: list[str]) -> tuple[str, str]:
-    # Joined once: a head may hold tens of thousands of folded lines, and adding each to a text takes quadratic time.
+    # Join once: a head may have tens of thousands of folded lines, and repeated concatenation takes quadratic time.
     name, value = field
     return name, " ".join((value, *folded)).strip()
 
@@ -195,7 +194,7 @@ def urn(bare: str) -> str:
 @lru_cache(maxsize=16)  # both records of an exchange have the date of its request
 def format_date(moment: datetime) -> str:
     """Format a WARC-Date: UTC, always six digits of a second."""
-    # All six: a rebuild from the files must find the very instant that the row had.
+    # All six digits: a rebuild from the files must restore the row's exact time.
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="microseconds")[:26] + "Z"
@@ -214,7 +213,7 @@ def parse_date(text: str) -> datetime:
             int(day or 1),
             int(hour or 0),
             int(minute or 0),
-            # A leap second, which datetime does not know.
+            # A leap second, which datetime cannot represent.
             59 if second == "60" else int(second or 0),
             int((fraction or "").ljust(6, "0")[:6]),
             tzinfo=UTC,
@@ -242,7 +241,7 @@ def snapshot_id(warc_file_id: int, ordinal: int) -> int:
 
 
 def _uuids() -> Iterator[str]:
-    # The kernel is asked once for 256 ids: a call to it for each would cost more than all the rest (2 us against 0.5).
+    # Read random bytes for 256 ids at once: a system call for each would cost more than the rest (2 us against 0.5).
     while True:
         pool = os.urandom(16 * _BATCH).hex()
         for at in range(0, len(pool), 32):

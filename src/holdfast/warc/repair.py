@@ -72,10 +72,10 @@ def lost_record(length: int, note: str, at: datetime) -> bytes | None:
 
 def lost_pieces(length: int, note: str, at: datetime) -> Iterator[bytes] | None:
     """Return the same record in pieces of at most 64 KiB: a damaged region may be as large as its file."""
-    # Stored, not deflated: only so can the length of the member be chosen to the byte.
+    # Store without compression: only then can the member's length be exact to the byte.
     blocks = -(-(length - OWN_HEADER_BYTES - _TRAILER_BYTES) // (_STORED_BYTES + _STORED_HEADER_BYTES))
     data_bytes = length - OWN_HEADER_BYTES - _TRAILER_BYTES - blocks * _STORED_HEADER_BYTES
-    # Leading zeros keep the head's length apart from the number in it (Content-Length is 1*DIGIT).
+    # Leading zeros keep the head's length independent of the number (Content-Length is 1*DIGIT).
     digits = max(_LENGTH_DIGITS, len(str(length)))
     room = data_bytes - len(_head(note, at, "0" * digits)) - len(_END)
     if room < 0:
@@ -112,8 +112,7 @@ def _member(length: int, text: bytes, size: int, blocks: int) -> Iterator[bytes]
         for number, piece in enumerate(pieces(), 1):
             yield struct.pack("<BHH", number == blocks, len(piece), len(piece) ^ 0xFFFF) + piece
 
-    # The header, which comes first, states a checksum of all that follows, and the trailer another: the content is
-    # generated three times rather than held once.
+    # Header and trailer both contain a checksum of the content: generate it three times rather than hold it once.
     checksum = 0
     for piece in pieces():
         checksum = crc32(piece, checksum)
@@ -178,7 +177,7 @@ def scan(source: ByteSource, path: Path) -> RepairReport:
     """Find the complete records in a file of gzip members. Our members are verified by their own checksum only."""
     found = RepairReport(path, source.size)
     resync = Resync(source)
-    # Anywhere near the front: the first member may be damaged.
+    # Search near the front: the first member may be damaged.
     is_own = OWN_PREFIX in source.at(0, _OWN_WITHIN_BYTES)
     at = 0
     while at < source.size:
@@ -207,7 +206,7 @@ def _recovered(source: ByteSource, offset: int, resync: Resync, is_own: bool) ->
 
     Raise BadBytes if no complete record can be recovered either way.
     """
-    # Read as ours whatever its header says: where only the header is damaged, the content is whole and worth keeping.
+    # Read it as ours, whatever its header says: if only the header is damaged, the content is worth keeping.
     if is_own:
         with contextlib.suppress(BadBytes):
             return _inflated(source, offset, resync, own_form=True), True
@@ -222,12 +221,12 @@ def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool
         block = sum(map(len, feed.take(stated)))
         if block < stated:
             raise BadBytes("content_length", f"the block has {block} bytes, Content-Length says {stated}")
-        # What stands behind the block tells whether Content-Length was right: line breaks, another record, or nothing.
+        # The bytes after the block show whether Content-Length was right: line breaks, another record, or nothing.
         if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9).upper():
             raise BadBytes("record_end", "the block is longer than Content-Length says")
         feed.drain()
     except (BadBytes, BadHead) as bad:
-        # Only what came to nothing: whole members follow each other, and cost no byte of the file twice.
+        # Count only failed attempts: complete members cost no byte of the file twice.
         resync.spend(member.inflated)
         raise bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)) from bad
     assert member.end is not None
@@ -280,7 +279,7 @@ def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -
             if out is not None:
                 _rewrite(source, report, out, _now(clock))
                 return report
-            # The original stays: a person with better tools may recover more of it.
+            # Keep the original: better tools may recover more of it.
             report.bad = _free_name(path, ".bad")
             if not report.kept:
                 path.rename(report.bad)
@@ -312,7 +311,7 @@ def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
     except OSError as exc:
         raise disk_error(exc, f"cannot open {path}: {exc.strerror}") from exc
     try:
-        # Locked, but under another name by now: another recovery was faster.
+        # Locked, but renamed meanwhile: another recovery was faster.
         if not _lock(fd, path):
             return _take_over(sealed) if sealed.exists() else None
         return _adopt(fd, path, sealed, clock)
@@ -324,7 +323,8 @@ def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
 
 def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption | None:
     if sealed.exists():
-        # Killed between the two renames below: the repaired file is there, and the original still has its old name.
+        # A process was killed between the two renames below: the repaired file exists, and the original still has its
+        # old name.
         path.rename(_free_name(sealed, ".bad"))
         return _take_over(sealed)
     source = ByteSource(fd)
@@ -336,14 +336,14 @@ def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption |
         report.bad = _free_name(sealed, ".bad")
         fresh = path.with_name(f".{sealed.name}.repair")
         _rewrite(source, report, fresh, _now(clock))
-        # The repaired file gets its name before the original loses its own: killed in between, both are there, and the
-        # next adoption finds that above.
+        # Name the repaired file before renaming the original: after a kill in between both exist, and the next adoption
+        # finds them above.
         fresh.rename(sealed)
         path.rename(report.bad)
     else:
         if report.cut_bytes:
             report.bad = _free_name(sealed, ".tail.bad")
-            # Only the torn end is kept: a copy of a gigabyte for a few bytes would double the disk use.
+            # Keep only the damaged end: a copy of a gigabyte for a few bytes would double the disk use.
             _write(report.bad, source, report.tail, source.size)
             os.ftruncate(fd, report.tail)
         os.fsync(fd)
@@ -377,7 +377,7 @@ def _adopted(source: ByteSource, found: RepairReport, path: Path, report: Repair
 def _lock(fd: int, path: Path) -> bool:
     """Lock the file; return whether it still has this name."""
     try:
-        # Never waits: a lock that is held means that the owner lives, however long it has been silent.
+        # Do not wait: a held lock means that its owner lives, however long it has been silent.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
         raise FileInUse(f"{path} is being written by a live process") from exc

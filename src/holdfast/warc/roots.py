@@ -38,7 +38,7 @@ class StrayFile(NotFound):
 def link_captures(home: Path, root: Path) -> None:
     """Make the folder of captures a link to `root`, created if missing; raise Invalid if captures are elsewhere."""
     place, root = home / _CAPTURES, root.resolve()
-    # A mount that is away leaves a dangling link, which is right all the same: its sentinel tells (`open_store`).
+    # An unmounted target leaves a dangling link, which is valid: the sentinel file decides (`open_store`).
     if place.resolve() == root:
         return
     if place.exists():
@@ -50,7 +50,7 @@ def link_captures(home: Path, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         place.symlink_to(root)
     except FileExistsError:
-        # Another process made the link at the same moment.
+        # Another process created the link at the same time.
         return
     except OSError as exc:
         raise Invalid(f"HOLDFAST_WARC_ROOT: cannot use {root}: {exc.strerror}; choose another folder") from exc
@@ -59,11 +59,11 @@ def link_captures(home: Path, root: Path) -> None:
 def locate(home: Path, stored: str) -> Path:
     """Return the path for a row's name; raise StrayFile if it is not permitted. The file need not exist."""
     path, top = Path(stored), home.resolve()
-    # A row could otherwise have replay serve any file that this user can read.
+    # Otherwise a row could make replay serve any file that this user can read.
     if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
         raise StrayFile(stored)
-    # Links are followed first: below the data directory or a recorded folder may stand one that leads elsewhere. The
-    # folder of captures itself may be such a link: operators move it to a larger disk that way.
+    # Resolve links first: one below the data directory or a recorded folder may point elsewhere. The folder of captures
+    # itself may be a link: operators move it to a larger disk that way.
     real = (top / path).resolve()
     if any(real.is_relative_to(root) for root in (top, (top / _CAPTURES).resolve(), *recorded_roots(home))):
         return real
@@ -105,7 +105,7 @@ def recorded_roots(home: Path) -> tuple[Path, ...]:
     except OSError:
         return ()
     try:
-        # Asked for every replayed page: the list is read again only when the file is another.
+        # Called for every replayed page: read the list again only when the file has changed.
         return _read(path, found.st_mtime_ns, found.st_size)
     except OSError:
         return ()
@@ -141,7 +141,7 @@ def _add(path: Path, folder: Path) -> None:
     lock = os.open(path.with_name(f".{ROOTS}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Read again without the cache: a list that is unreadable now must not be overwritten as if it were empty.
+        # Read it without the cache: an unreadable list must not be overwritten as if it were empty.
         known = _read.__wrapped__(path, 0, 0) if path.exists() else ()
         kept = [str(root) for root in known if not root.is_relative_to(folder)]
         fresh = path.with_name(f".{ROOTS}.new")

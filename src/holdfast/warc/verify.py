@@ -49,7 +49,7 @@ _MANDATORY = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 _MANY = {"warc-concurrent-to", "warc-protocol"}
 _MAX_LISTED = 1000
 _MAX_BREAKS = 64
-# Writers that count empty lines differently, or end them with LF; an odd mixture means that Content-Length is wrong.
+# Other writers count empty lines differently, or end them with LF; an odd mixture means a wrong Content-Length.
 _SLOPPY = re.compile(rb"(?:\r\n)+|\n+")
 _CAPTURES = {"response", "revisit"}
 
@@ -123,7 +123,7 @@ class Inspection:
         hasher = hasher_for(stated) if stated else None
         watched = RecordStream(_watch(block.take(size), hasher))
         if first and head.type == "warcinfo":
-            # An uncompressed copy of a file of ours, or one whose first header is damaged, is known by what it says.
+            # Identify an uncompressed copy of our file, or one with a damaged first header, by its content.
             self._findings.own = self._findings.own or b"software: holdfast" in watched.peek(512).lower()
         self._payload(offset, head, watched, size)
         watched.drain()
@@ -151,7 +151,7 @@ class Inspection:
                 decoded.update(piece)
         if agrees(stated, decoded):
             return
-        # warcio and fastwarc make the digest before the chunks are taken apart; the standard asks for it after.
+        # warcio and fastwarc compute the digest before removing the chunk framing; the standard requires it after.
         if not self._findings.own and agrees(stated, raw):
             self._findings.note(offset, "payload_digest", "it was made before the transfer encoding was removed")
         elif not self._findings.own and head.get("WARC-Truncated"):
@@ -193,12 +193,12 @@ class Inspection:
         if is_lost:
             findings.note(offset, "lost_record", "a repair found a damaged record here")
         before = self._before
-        # A lost record may stand where the capture of this request stood.
+        # The lost record may be this request's capture.
         if head.type != "request" or before is None or before.type == "metadata":
             return
         partner = bare_id(head.get("WARC-Concurrent-To") or "")
         same_event = partner == before.record_id and head.get("WARC-Date") == before.get("WARC-Date")
-        # Our writer puts a request directly behind its capture; other writers put it in front, or nowhere near.
+        # Our writer puts a request directly after its capture; others put it before, or elsewhere.
         if findings.own and not (same_event and before.type in _CAPTURES):
             findings.problem(offset, "pair_broken", "a request does not belong to the capture before it")
 
@@ -286,7 +286,7 @@ class _Verifier:
                 self._advance(end - at)
                 at = end
                 continue
-            # Inflated without an error, yet a byte of the header is another: no checksum covers the header itself.
+            # It decompresses, but a byte of the header differs: no checksum covers the header itself.
             if findings.own and own_length(source.at(at, OWN_HEADER_BYTES)) is None:
                 findings.problem(at, "gzip_header", "the member's header is not the one that was written")
             assert member.end is not None
@@ -318,7 +318,7 @@ class _Verifier:
             try:
                 whole = inspection.record(at, feed)
             except BadBytes as bad:
-                # In a plain file a block that is too short can only mean that the file ends.
+                # In a plain file a short block can only mean that the file ends.
                 kind = "truncated" if bad.kind == "content_length" else bad.kind
                 self._findings.problem(at, kind, bad.detail)
                 whole = False
@@ -326,7 +326,7 @@ class _Verifier:
                 self._advance(feed.position)
                 at += feed.position
                 continue
-            # Each head can state a length that reaches to the end of the file, and be followed by another such head.
+            # Each head can state a length up to the end of the file and be followed by another such head.
             resync.spend(feed.position)
             if resync.is_spent:
                 self._findings.problem(at, "garbage", "the rest costs more to read than that of an honest file")

@@ -79,10 +79,10 @@ def response_head(
     if exchange.protocol is not None:
         fields.append(("WARC-Protocol", exchange.protocol))
     if exchange.fetched.tls_verified is False:
-        # WARC has no field for this; a reader that does not know ours passes over it.
+        # WARC has no field for this; readers ignore ours.
         fields.append(("Holdfast-TLS", "unverified"))
     if exchange.purpose is not None:
-        # Nor for this: a robots.txt or a sitemap that the crawler asked for itself is no page of the site.
+        # Nor for this: a robots.txt or sitemap that the crawler requested for itself is not a page of the site.
         fields.append(("Holdfast-Purpose", exchange.purpose))
     fields += (("Content-Type", "application/http; msgtype=response"), ("Content-Length", str(block_bytes)))
     return format_head(fields)
@@ -232,8 +232,8 @@ class WarcWriter:
             exchange.fetched.request_head,
         )
         start = self._out.size
-        # The response is written before its request: if the tail is torn later, a response without its request is still
-        # a capture, and no request is left that points to nothing.
+        # Write the response before its request: if the tail is damaged later, a response without its request is still a
+        # capture, and no request refers to nothing.
         if exchange.revisit_of is not None or exchange.fetched.body.size <= _WHOLE_BYTES:
             member = pack(self._received(exchange, response_id))
             self._out.append(member + pack(sent))
@@ -343,8 +343,7 @@ def _packed(packer: Packer, head: bytes, exchange: ExchangeDraft, size: int) -> 
     for piece in _pieces(exchange):
         seen += len(piece)
         yield packer.feed(piece)
-    # The head with length and digest is written already: a spooled body that changed between the two readings must not
-    # follow it.
+    # The head with length and digest is already written: fail if a spooled body changed between the two reads.
     if seen != size:
         raise Invalid(f"the body of {exchange.fetched.url} had {size} bytes, and {seen} when read again")
     yield packer.feed(_END)
@@ -364,7 +363,7 @@ def _warcinfo(file_name: str, record_id: str, file_id: int, info: Mapping[str, s
         "software": "holdfast",
         "format": "WARC File Format 1.1",
         "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
-        # A rebuild from files alone finds the id here, should the manifest be gone too.
+        # A rebuild from files alone finds the id here if the manifest is gone, too.
         "holdfast-file-id": str(file_id),
         **info,
     }

@@ -50,7 +50,7 @@ def open_runtime(settings: Settings) -> Iterator[Runtime]:
     prepare(settings)
     raw_db = connect(settings.database)
     try:
-        # One clock decides who owns what: the database's.
+        # The database's clock alone decides which leases are valid.
         clock = DatabaseClock(raw_db)
         frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease_seconds))
         yield Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)

@@ -34,7 +34,7 @@ class PasswordTurns:
     """Limits concurrent password checks: each takes 50 ms of a core and 19 MiB, and anybody may send any number."""
 
     def __init__(self, most: int = 2) -> None:
-        # The limiter is made on the loop that serves, at the first request: an application may be built before one.
+        # Create the limiter on the serving loop, at the first request: an application may be built before the loop.
         self._most, self._waiting = most, 0
         self._limiter: CapacityLimiter | None = None
 
@@ -88,7 +88,7 @@ def open_accounts(archive: Archive) -> Accounts:
 def _provider_of(archive: Archive) -> IdentityProvider | None:
     if archive.settings.auth.oidc_issuer is None:
         return None
-    # Loaded by name: speaking to a provider takes 60 ms of loading, and few archives name one.
+    # Import lazily: the provider client takes 60 ms to load, and few archives use one.
     made = importlib.import_module(".provider", __package__).provider_of(archive.settings, archive.clock)
     provider: IdentityProvider = made
     return provider

@@ -45,7 +45,7 @@ class ServedFrontier:
     def _opened(self) -> Runtime:
         if self._runtime is None:
             raw_db = self._raw_db = connect(self._settings.database)
-            # The machine's clock gives way to the database's, by which leases are judged; a test's does not.
+            # The database's clock, by which leases are judged, replaces the machine's, but not a test's.
             clock: Clock = DatabaseClock(raw_db) if isinstance(self._clock, SystemClock) else self._clock
             frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.timings.lease_seconds))
             self._runtime = Runtime(settings=self._settings, raw_db=raw_db, clock=clock, frontier=frontier)

@@ -27,7 +27,7 @@ class ConnectionLimits:
     def __init__(self, *, in_all: int, per_address: int, trusted_proxies: Sequence[str] = ()) -> None:
         self.in_all = in_all
         self._counts = AddressCounts(per_address)
-        # The very rule by which the server believes what a proxy forwards: the two can never differ.
+        # Use the server's own rule for trusted proxies, so that the two never differ.
         self._trusted = ProxyHeadersMiddleware(_no_application, list(trusted_proxies)).trusted_hosts
 
     @property
@@ -50,9 +50,9 @@ async def _no_application(_scope: object, _receive: object, _send: object) -> No
     """Do nothing: the application behind the middleware, of which only the rule is used."""
 
 
-# How long a client that was turned away has to read why; what it sends meanwhile is dropped.
+# How long a rejected client has to read the reason; its input is discarded meanwhile.
 _LINGER_S = 1.0
-# Clients that receive a reason concurrently; beyond, a connection is closed without one: the flood must end.
+# Limit of rejected clients that get a reason at the same time; others are disconnected without one, to end a flood.
 _LINGERING = 64
 
 _END: Final = b"\r\n\r\n"
@@ -65,7 +65,7 @@ _HEAD = re.compile(
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n"
 )
 _FRAMING = re.compile(rb"\r\n(host|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE)
-# Longer ones are no length of anything, and Python takes its time with numbers of thousands of digits.
+# Longer ones are invalid, and Python is slow with numbers of thousands of digits.
 _LENGTH = re.compile(rb"[0-9]{1,18}[ \t]*")
 
 
@@ -89,7 +89,7 @@ def body_length(head: bytes) -> int | None:
     is_old = shape[1] == b"0"
     if hosts > 1 or not (hosts or is_old):
         raise UnreadableHead("a request names exactly one Host")
-    # Two lengths, of which a proxy may believe the other one: what follows would be taken for a second request.
+    # A proxy may use the other of two lengths: the rest would then count as a second request.
     if codings and (lengths or is_old or len(codings) > 1):
         raise UnreadableHead("the length of the body is given in two ways")
     if codings:
@@ -178,7 +178,7 @@ class StrictHttp(HttpToolsProtocol):
         scope = self.scope
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = version
-        # Not by the parser, which would drop the host of `GET http://elsewhere/`: the application refuses such a path.
+        # Do not use the parser here: it drops the host of `GET http://elsewhere/`, a path that the application rejects.
         raw_path, _, query = self.url.partition(b"?")
         path = raw_path.decode("latin-1")
         scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
@@ -212,7 +212,7 @@ class StrictHttp(HttpToolsProtocol):
     def _take_heads(self) -> None:
         while self._pending and not self._is_ended:
             if self.cycle is not None and not self.cycle.response_complete:
-                # One request at a time: what a client sends ahead waits here, and then in its own socket.
+                # Process one request at a time: pipelined data waits here, and then in the client's socket.
                 if len(self._pending) > HIGH_WATER_LIMIT:
                     self.flow.pause_reading()
                 return
@@ -233,7 +233,7 @@ class StrictHttp(HttpToolsProtocol):
     def _end_of_head(self) -> int | None:
         """Return where a head ends; None if it is incomplete, after which the connection waits or is rejected."""
         pending = self._pending
-        # The first byte of a request is a letter: TLS on this port, and empty lines, need not be waited for.
+        # A request starts with a letter: reject TLS and empty lines on this port without waiting for more.
         if pending[0] < 0x21:
             self._refuse(b"400 Bad Request", "this is no HTTP request")
             return None
@@ -243,7 +243,7 @@ class StrictHttp(HttpToolsProtocol):
             self._refuse(b"431 Request Header Fields Too Large", "the head of the request is too large; send less")
         elif at >= 0:
             return end
-        # A proxy that reads a bare line feed differently sees another request than we do.
+        # A proxy that parses a bare line feed differently sees another request than we do.
         elif _BARE_LF.search(pending):
             self._refuse(b"400 Bad Request", "a line ends without CR")
         else:
@@ -252,7 +252,7 @@ class StrictHttp(HttpToolsProtocol):
 
     def _take_body(self, data: bytes) -> bytes:
         if self._left is None:
-            # Where chunks end is known to the parser alone: `on_message_begin` refuses what comes behind them at once.
+            # Only the parser knows where chunks end: `on_message_begin` rejects anything after them at once.
             self._feed(data)
             return b""
         body, behind = data[: self._left], data[self._left :]
@@ -276,7 +276,7 @@ class StrictHttp(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Nothing here speaks anything else: the request is answered as if it had not asked, by a new parser.
+            # No upgrade is supported: a new parser handles the request as if it had not asked for one.
             self.parser = httptools.HttpRequestParser(self)
         except httptools.HttpParserError:
             self._refuse(b"400 Bad Request", "the request cannot be read as HTTP/1.1")
@@ -284,7 +284,7 @@ class StrictHttp(HttpToolsProtocol):
         if self._is_whole:
             self._left = 0
             if not self.cycle.keep_alive:
-                # The last request of this connection: what comes behind it is not ours to read.
+                # This is the connection's last request: ignore what follows it.
                 self._is_ended = True
         return True
 
@@ -303,7 +303,7 @@ class StrictHttp(HttpToolsProtocol):
             self._write_timer = None
 
     def _abandon(self) -> None:
-        # Closing would wait until the rest is sent, and that never is.
+        # Abort: closing would wait for the rest to be sent, which never happens.
         self._write_timer = None
         self.transport.abort()
 
@@ -326,7 +326,7 @@ class StrictHttp(HttpToolsProtocol):
         )
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        # Not closed at once: a client that is still sending would be reset before it has read the answer.
+        # Delay the close: a client that is still sending would be reset before it reads the response.
         self._head_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _refuse(self, status: bytes, sentence: str) -> None:
@@ -334,11 +334,12 @@ class StrictHttp(HttpToolsProtocol):
         self._stop_waiting()
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            # An answer is under way, and a second one must not be written into it: it ends, then the connection.
+            # A response is being sent, and a second one must not be written into it: finish it, then close the
+            # connection.
             cycle.keep_alive = False
             if not cycle.more_body:
                 return
-            # The rest of its body never comes: its reader gets a disconnect.
+            # The rest of the body never arrives: its reader gets a disconnect.
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:

@@ -71,10 +71,10 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     host, content = settings.zimit, zimit_job(config)
     most_s = settings.worker.max_time_s or None
     limits = [limit for limit in (config.max_time_s, most_s) if limit]
-    # The shorter of the two: a source must not hold a worker for longer than its operator allows.
+    # Use the shorter limit: a source must not occupy a worker longer than its operator allows.
     config = replace(config, max_time_s=min(limits, default=None))
     try:
-        # Before what the source says: its own `relax_perms` wins.
+        # The source's options come later, so its own `relax_perms` wins.
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
             *scope_flags(config, known_contact(settings), host.flags),
@@ -82,7 +82,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
             *within_time(content["zimit_passthrough_args"], most_s, host.flags),
         ]
         job = read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
-        # The other backends fetch with our own client.
+        # The other backends use our own client.
         if backend_of(job.execution_policy) == Backend.BROWSERTRIX.value:
             demand_accepted(settings)
         return job
@@ -175,7 +175,7 @@ class JobService:
 
     def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
         self.settings, self.database = settings, database
-        # The machine's clock gives way to the database's; one that a test moves by hand does not.
+        # The database's clock replaces the machine's, but not a test's manual clock.
         self._server = SessionClock(clock) if isinstance(clock, SystemClock) else None
         self.clock: Clock = self._server or clock
         self._check = check_backend(settings)
@@ -187,7 +187,7 @@ class JobService:
     @contextmanager
     def write(self, actor: str) -> Iterator[Session]:
         """Open a short transaction in a client's name; raise Conflict if another process made the same change."""
-        # One at a time: the placement and the clock of this process are shared by its threads.
+        # Serialise calls: this process's threads share its placement and clock.
         if not self._lock.acquire(timeout=_WAIT_S):
             raise Unavailable("other changes are still being written; try again in a moment")
         try:

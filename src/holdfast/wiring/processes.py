@@ -21,9 +21,9 @@ from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 _log = log.get()
 _PR_SET_PDEATHSIG = 1
-# Set in each child: its application is made from an import path, and has no other way to learn which of several it is.
+# Set in each child: its application is created from an import path and cannot otherwise learn its number.
 _this: ServedProcess | None = None
-# A child that dies at once would be started hundreds of times a second.
+# Pause before a restart: a child that dies at once would be started hundreds of times a second.
 _REST_S = 1.0
 _READY = b"."
 
@@ -39,7 +39,7 @@ class ServingProcesses:
     ) -> None:
         """`serve` runs in each child: it receives its number and a ready callback, and returns its exit code."""
         self._count, self._serve, self._drain_s, self._clock = count, serve, drain_s, clock
-        # Before any child is: they share it.
+        # Created before the children, which share it.
         self._places = SharedPlaces(count)
         self._numbers: dict[int, int] = {}
         self._begun: dict[int, float] = {}
@@ -72,7 +72,7 @@ class ServingProcesses:
             if self._clock.monotonic() >= deadline:
                 self._tell(signal.SIGKILL)
             if self._said in heard:
-                # Also the message of a restarted child: unread, it would keep this loop awake.
+                # Also read the message of a restarted child: unread, it would keep this loop awake.
                 before, self._answering = self._answering, self._answering + len(os.read(self._said, 4096))
                 if before < self._count <= self._answering:
                     ready()
@@ -83,7 +83,7 @@ class ServingProcesses:
                 if self._is_stopping:
                     continue
                 if self._answering < self._count:
-                    # What keeps one from beginning keeps all of them from it: its log says why.
+                    # What stops one child from starting stops all of them; its log has the reason.
                     failed, deadline = True, self._stop()
                     continue
                 _log.warning("api.process_died", process=number, status=code)
@@ -129,7 +129,7 @@ class ServingProcesses:
         try:
             signal.set_wakeup_fd(-1)
             for heard in _HEARD:
-                # Until the server listens to them itself, they end it.
+                # These signals end the child until the server handles them itself.
                 signal.signal(heard, signal.SIG_DFL)
             _die_with(parent)
             global _this
@@ -138,7 +138,7 @@ class ServingProcesses:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            # Not `sys.exit`: what the parent has open is the parent's to clean up.
+            # Not `sys.exit`: only the parent may clean up what it opened.
             os._exit(code)
 
 

@@ -28,7 +28,7 @@ def asking(settings: Settings, clock: Clock) -> AskProvider:
     )
 
     async def ask(request: FetchRequest) -> bytes:
-        # A client for each question: sign-ins are rare, and it belongs to the loop that asks.
+        # A client per request: sign-ins are rare, and a client belongs to one loop.
         client = Client(speaking, guard, clock)
         try:
             headers = (("Accept-Encoding", "identity"), *request.headers)

@@ -32,7 +32,7 @@ def listen(settings: Settings) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with closing(socket.socket(family, kind, protocol)) as listener:
-            # Connections of a server that was just stopped linger for a minute, and would keep the port.
+            # Connections of a server that just stopped linger for a minute and would block the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(_BACKLOG)
@@ -104,7 +104,7 @@ def client_key(host: str) -> str:
     except ValueError:
         return "unknown"
     if isinstance(address, IPv6Address):
-        # An IPv4 client that arrives on an IPv6 socket is counted as IPv4; all of them together would be one /64.
+        # Count an IPv4 client on an IPv6 socket as IPv4: otherwise all of them would share one /64.
         return str(address.ipv4_mapped or int(address) >> 64)
     return str(address)
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
-# Which half holds the latest content; then of each half the length of its content, and a sum of it.
+# The number of the half with the latest content; then the length and checksum of each half's content.
 _HEAD: Final = struct.Struct("<B")
 _CONTENT: Final = struct.Struct("<II")
 _HALF: Final = 256 * 1024
@@ -32,7 +32,7 @@ class SharedPlaces:
         if len(content) + _CONTENT.size > _HALF:
             return False
         place = number * _PLACE
-        # Into the half that is not being read, and then one byte: a kill in between leaves the old content.
+        # Write to the unused half, then one byte: a kill in between leaves the old content.
         half = 1 - _HEAD.unpack_from(self._memory, place)[0]
         start = place + mmap.PAGESIZE + half * _HALF
         self._memory[start + _CONTENT.size : start + _CONTENT.size + len(content)] = content
@@ -47,7 +47,7 @@ class SharedPlaces:
             start = place + mmap.PAGESIZE + half * _HALF
             length, wanted = _CONTENT.unpack_from(self._memory, start)
             content = self._memory[start + _CONTENT.size : start + _CONTENT.size + min(length, _HALF)]
-            # It may have left twice since the half was chosen: then the sum is another one.
+            # The writer may have written twice since the half was chosen: the checksum then differs.
             if zlib.crc32(content) == wanted:
                 return content
         return b""

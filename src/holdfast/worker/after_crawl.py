@@ -42,7 +42,7 @@ _DRAIN_S = 5.0
 _REFUSED_S = 15.0
 _EVENTS = 200
 _JUDGED = 2_000
-# Executions that one turn looks at; the next turn starts behind them.
+# Limit of executions per turn; the next turn continues after them.
 _LOOKED_AT = 20
 
 _SILENT = "lies on a machine that has been silent for a day; index the run again when it is back"
@@ -52,17 +52,17 @@ class AfterCrawl:
     name = "index, search, changes"
 
     def __init__(self, context: BackgroundContext, *, judged: int = _JUDGED) -> None:
-        # `judged`: captures that one turn judges, about.
+        # `judged`: approximate number of captures classified per turn.
         self._context, self._judged = context, judged
         self._freed_at = -_FREE_S
         self._beat_at = 0.0
         self._compared_at = 0.0
-        # Whether there may be captures that were never compared.
+        # Whether some captures may not have been compared yet.
         self._news = True
-        # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
+        # Executions whose folder was searched for a tool's files, and the files that could not be imported.
         self._refused: dict[int, list[str]] = {}
         self._after = 0
-        # Executions whose folder or database refused a write, and when they are tried again.
+        # Executions whose folder or database refused a write, and when to retry them.
         self._not_before: dict[int, float] = {}
 
     def run_once(self) -> bool:
@@ -70,8 +70,9 @@ class AfterCrawl:
         try:
             if self._index():
                 return True
-            # In this order: search takes in classified captures, and captures are compared by their classes. A piece of
-            # each: after an update the whole archive may wait to be judged, and new captures must not wait for it.
+            # Search indexes classified captures, and comparisons use their classes, hence the order. Each turn does a
+            # piece of each: after an update the whole archive may need classifying, and new captures must not wait for
+            # that.
             more = self._judge()
             more |= self._search()
             return self._compare() or more
@@ -81,7 +82,7 @@ class AfterCrawl:
     @cached_property
     def _indexer(self) -> Indexer:
         runtime = self._context.runtime
-        # Opened with the first file and kept: it is an owner with a heartbeat, and each one is a row.
+        # The indexer stays open: it is an owner with a heartbeat, and each new one adds a row.
         opened = open_indexer(runtime.raw_db, runtime.clock, runtime.settings.home, on_progress=self._look)
         return self._context.on_end.enter_context(opened)
 
@@ -102,7 +103,7 @@ class AfterCrawl:
             if self._not_before.get(found.execution_id, 0.0) <= monotonic and self._gone_on_with(found):
                 return True
             self._after = found.execution_id
-        # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
+        # Files sealed while their crawl still runs, and files of crawls without a job.
         return self._read_one(self._pending())
 
     @cached_property
@@ -148,7 +149,7 @@ class AfterCrawl:
         try:
             return locate(self._context.runtime.settings.home, stored).parent.is_dir()
         except StrayFile:
-            # No file may ever lie there: the reader reports it.
+            # No file may lie outside the archive: the reader reports it.
             return True
 
     def _free(self) -> None:
@@ -156,7 +157,7 @@ class AfterCrawl:
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
-            # Files that a killed indexer held would wait for the end of its lease.
+            # Otherwise files leased by a killed indexer would wait for their lease to expire.
             free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
@@ -167,14 +168,14 @@ class AfterCrawl:
         now = self._context.runtime.clock.now()
         try:
             with self._context.database.write() as session:
-                # An execution that is `indexing` belongs to no worker: its files are leased one by one, and any
-                # number may go on with it.
+                # No worker holds an execution in state `indexing`: its files are leased one by one, by any number of
+                # workers.
                 is_new = indexing.take_up(session, found.execution_id, now=now)
         except indexing.NotIndexable:
-            # Another worker has finished it.
+            # Another worker finished the execution.
             self._refused.pop(found.execution_id, None)
             return False
-        # Asked for again: the folder may hold other files by now.
+        # Indexing was requested again: the folder may contain other files now.
         if is_new:
             self._refused.pop(found.execution_id, None)
         self._take_in(found)
@@ -207,13 +208,13 @@ class AfterCrawl:
             return
         if not folder.is_dir():
             store = runtime.settings.zimit.store_root or runtime.settings.home / "warcs" / found.source
-            # A deleted folder is not waited for; one below a lost mount is.
+            # Do not wait for a deleted folder, only for one below a lost mount.
             if folder.is_relative_to(store.resolve()) and not store_is_present(store):
                 raise StoreMissing(folder, "its storage is not mounted")
             return
         request = ImportOptions(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, request)
-        # A link costs no space, and the tool never writes again to what it has sealed.
+        # A link costs no space, and the tool never changes a sealed file.
         importer.keeping, importer.is_crawl = Keeping.LINK, True
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
@@ -230,7 +231,7 @@ class AfterCrawl:
         """Return whether a silent machine has a file: its folder is missing, and the run did not create it here."""
         if found.directory is None or self._has_folder(stored):
             return False
-        # A run that this machine took over has another folder for its earlier files; its own may be on a lost mount.
+        # A run taken over by this machine has its earlier files in another folder; its own may be on a lost mount.
         own = relative(self._context.runtime.settings.home, Path(found.output_dir))
         return found.directory != self._directory or not Path(stored).is_relative_to(own)
 
@@ -241,12 +242,12 @@ class AfterCrawl:
             return None
         with self._context.database.read() as session:
             still_written = open_files(session, execution_id=found.execution_id)
-        # Its process died, or is just sealing.
+        # The process of these files died, or is sealing them now.
         mended = recover(self._context.runtime) if still_written else RecoveryReport()
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
-        # One may still be sealed: its process may be at it at this moment.
+        # A live process may be sealing one of them now.
         if len(lost) < len(still_written):
             return None
         missing = [f"{Path(waiting[away[0]]).parent} {_SILENT} (files: {len(away)})"] if away else []
@@ -277,7 +278,7 @@ class AfterCrawl:
         if self._context.is_stopping():
             return False
         runtime = self._context.runtime
-        # The search index has one writer: while another process is that, it takes in everything that waits.
+        # The search index has one writer: if another process is the writer, it indexes everything that is queued.
         with suppress(IndexBusy):
             done = drain(
                 self._context.database,

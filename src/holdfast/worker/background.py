@@ -92,11 +92,11 @@ class BackgroundWork:
     def exhaust(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until a whole round that started after this call found no work, or `is_wanted` returns False."""
         with self._changed:
-            # Two rounds: the one at work may have passed the task for which there is something now.
+            # Wait for two rounds: the current one may already have passed the task that has work now.
             goal, self._hurried = self._count + 2, True
             self._wake.set()
             while not (self._count >= goal and self._idle) and is_wanted() and self._thread.is_alive():
-                # With a limit: `is_wanted` may turn false (a signal) without any round ending.
+                # Wait with a timeout: a signal may turn `is_wanted` false without a round ending.
                 self._changed.wait(0.2)
 
     def _run(self) -> None:
@@ -104,7 +104,7 @@ class BackgroundWork:
             try:
                 self._work()
             except Exception as exc:
-                # The database is away, or a task cannot be made: try again.
+                # The database is unavailable, or a task cannot be created: retry.
                 _log.warning("worker.background_waits", action="open", message=str(exc))
                 self._report(idle=True, errors={"background": str(exc)})
                 self._stopping.wait(self._settings.timings.jobs_rest_s)
@@ -119,13 +119,13 @@ class BackgroundWork:
             )
             turns = [_Turn(make(context)) for make in self._tasks]
             while not self._stopping.is_set():
-                # Before the round, not after it: a run that ends while a task works must not be missed.
+                # Clear before the round: clearing after it would miss a run that ended while a task worked.
                 self._wake.clear()
                 busy = False
                 for turn in turns:
                     busy |= self._take(turn, runtime.clock.monotonic())
                 self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
-                # Rounds follow each other without a rest while there is something to do.
+                # Start the next round without a pause while there is work.
                 if not busy:
                     self._wake.wait(0.05 if self._hurried else settings.timings.jobs_rest_s)
 
@@ -141,10 +141,10 @@ class BackgroundWork:
         try:
             busy = turn.task.run_once()
         except Exception as exc:
-            # The one place where a task may fail: the others go on.
+            # Catch a task's errors only here, so that the other tasks continue.
             turn.failures += 1
             turn.error = f"{type(exc).__name__}: {exc}"
-            # A task that cannot work now (the database is away, a file is locked) would otherwise fill the log.
+            # Back off: a task that cannot work now (database unavailable, file locked) would fill the log.
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
             _log.warning("worker.background_failed", action=turn.task.name, message=str(exc), times=turn.failures)
             return False
@@ -166,13 +166,13 @@ class Accounting:
 
     def __init__(self, context: BackgroundContext) -> None:
         self._context = context
-        # Editions that this worker could not account for; another, or a person, may.
+        # Editions for which this worker failed to write a report; another worker or an operator may succeed.
         self._passed: set[int] = set()
 
     def run_once(self) -> bool:
         """Write one due report; return False if none is due, others write them all, or the worker is ending."""
         with self._context.database.read() as session:
-            # A capture that turns out to show no page does not count.
+            # Captures still to be classified may turn out to be noise, which does not count.
             found = [one for one in due(session, passed=self._passed) if not edition_waits(session, one)]
         try:
             return any(self._account(edition_id) for edition_id in found)
@@ -221,6 +221,6 @@ class LinkSignals:
         self._looked_at = now
         database, home, stopping = self._context.database, runtime.settings.home, self._context.is_stopping
         if refresh_linked_hosts(database, home, runtime.clock, limit_s=_COUNT_S, is_stopping=stopping):
-            # More files may wait: the next turn goes on.
+            # More files may be queued: the next turn continues.
             self._looked_at = None
         return refresh(database, home, runtime.clock, is_stopping=stopping) or self._looked_at is None

@@ -29,7 +29,7 @@ from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
 from holdfast.worker.runner import RunnerHolding
 
-# How often the feed jobs are compared with what sources want.
+# How often feed jobs are synchronised with their sources.
 _FOLLOW_S = 60.0
 
 
@@ -41,11 +41,11 @@ class FeedRunner:
         settings = self._settings
         with closing(Database(settings.database)) as database, open_runtime(settings) as runtime:
             poll = _Poll(runtime, database, lease, holding)
-            # Nothing is due: no frontier is made and no process started. One that is resumed has items that it took.
+            # Create no frontier and no process if nothing is due; a resumed run still has claimed items.
             if poll.brief.is_idle and not lease.resumed:
                 reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"
                 return RunEnding(result=RunResult.COMPLETED, reason=reason)
-            # One process: the items of a source lie on one domain, and only one may ask it.
+            # Use one process: all items of a source are on one domain, which only one process may request.
             alone = settings.model_copy(update={"worker": settings.worker.model_copy(update={"processes": 1})})
             ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
             if ending is None or ending.result is RunResult.CANCELLED:
@@ -57,7 +57,7 @@ class FeedRunner:
             return ending
 
 
-# Reasons with which everything that a poll was to ask has been asked, or tried for long.
+# Reasons of polls that requested all items, or retried them for long.
 _CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
 
 
@@ -70,7 +70,7 @@ class _Poll:
 
     def _read(self) -> PollPlan:
         lease = self._lease
-        # Items that a poll took and did not come to wait again: its worker may have been killed.
+        # Requeue items that a poll claimed but did not request: its worker may have been killed.
         if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
             self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
         if gone := registry.forget_items(self._database, now=self._began):
@@ -89,7 +89,7 @@ class _Poll:
         plan = feed_plan(plan, lists, search=brief.search)
         book = open_feeds(self._runtime, plan, self._lease.execution_id)
         if book is not None:
-            # Before the crawl begins: items that earlier polls had no room for come before new ones.
+            # Take items before the crawl starts: those that earlier polls had no room for precede new ones.
             book.take()
         return plan
 
@@ -100,7 +100,7 @@ class _Poll:
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
-            # A poll that was stopped has not asked all feeds: their silence says nothing.
+            # A stopped poll did not request all feeds: the others did not fail.
             if over:
                 registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)
@@ -148,7 +148,7 @@ class _Poll:
 
 def as_poll(ending: RunEnding, *, has_files: bool) -> RunEnding:
     """Return the ending of a poll: failing feeds do not make it fail, and any responses are indexed."""
-    # That no feed answered stands with each feed and disables it in time: the job itself must not fail for it.
+    # A feed that fails records this itself and is disabled in time: the job must not fail too.
     if ending.reason not in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
         return ending
     return replace(
@@ -172,7 +172,7 @@ class FeedJobs:
     def look(self) -> int:
         """Create and delete feed jobs according to their sources; return how many, usually 0."""
         now = self._jobs.clock.monotonic()
-        # Looked at by the thread that queues: it must not read all sources at each poll.
+        # The queueing thread calls this at each poll and must not read all sources each time.
         if self._looked_at is not None and now - self._looked_at < _FOLLOW_S:
             return 0
         self._looked_at = now

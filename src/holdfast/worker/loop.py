@@ -49,9 +49,9 @@ from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
-# How long the heartbeat, the background work and, after the second signal, the runs may take to end.
+# Time limit for ending the heartbeat, the background work and, after the second signal, the runs.
 _LET_GO_S = 10.0
-# How often the worker's own row is renewed; a worker is gone after two minutes of silence.
+# How often the worker renews its row; after two minutes of silence it counts as dead.
 _OWNER_S = 15.0
 
 
@@ -73,8 +73,7 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._owner_at = 0.0
-        # A thread of its own with connections of its own: a main thread that waits for a slow statement must not lose
-        # its leases.
+        # Use a separate thread and connections: a main thread blocked by a slow statement must not lose its leases.
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -87,7 +86,7 @@ class Heartbeat:
 
     def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
         """Keep a lease alive; it was leased no earlier than `taken_at`."""
-        # From the moment before the lease was asked for: what the statement took is on the safe side.
+        # Count from before the lease statement: its duration then only shortens the lease.
         holding.good_until(taken_at + self._settings.timings.jobs_stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
@@ -96,8 +95,8 @@ class Heartbeat:
         """Mark that a run's ending is about to be written; its lease stays alive until it is dropped."""
         with self._lock:
             if (held := self._held.get(lease.execution_id)) is not None:
-                # The rows name no holder a moment before the lease is dropped: without this the heartbeat would take
-                # a run that was just settled for lost, and log so.
+                # The rows lose their holder shortly before the lease is dropped: without this flag the heartbeat would
+                # log a run that was just settled as lost.
                 held.is_ending = True
 
     def drop(self, lease: ExecutionLease) -> None:
@@ -112,7 +111,7 @@ class Heartbeat:
                     while not self._ended.wait(pause):
                         self._beat(runtime, leases)
             except Exception as exc:
-                # A heartbeat that stops loses every run: whatever it was, it goes on.
+                # The heartbeat survives every error: if it stopped, every run would be lost.
                 _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
@@ -122,14 +121,14 @@ class Heartbeat:
             held = list(self._held.values())
         for one in held:
             try:
-                # The time is read for each lease: the one before it may have waited for the database.
+                # Read the time for each lease: renewing the previous one may have blocked on the database.
                 self._renew(leases, one, runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:
-                # The one place where a lease may fail to beat: the others do not wait for it.
+                # Catch errors per lease, so that the others are still renewed.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.timings.jobs_heartbeat_s):
-            # A database that is away is no reason to stop: the next beat writes the row.
+            # An unavailable database does not stop the worker: the next heartbeat writes the row.
             with suppress(Unavailable), runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
@@ -139,8 +138,7 @@ class Heartbeat:
         if one.holding.stop is StopReason.LOST:
             return
         try:
-            # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
-            # asked all the time.
+            # Renew at each heartbeat but poll every second: stops arrive soon, and SQLite's one writer stays free.
             if now - one.renewed_at >= timings.jobs_heartbeat_s:
                 word = leases.renew(one.lease)
                 one.renewed_at = now
@@ -149,7 +147,7 @@ class Heartbeat:
                 word = leases.poll_signals(one.lease)
         except LeaseLost as exc:
             with self._lock:
-                # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
+                # Ignore a run that is settled or about to be: the code that settles it notices a lost lease.
                 if one.lease.execution_id not in self._held or one.is_ending:
                     return
             _log.warning("worker.lease_lost", execution=one.lease.execution_id, message=str(exc))
@@ -179,7 +177,7 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
         host, _, number = name.rpartition("/")
         if not number.isdecimal():
             continue
-        # A machine that was renamed, or a container that was replaced, is known by the rows of its owners.
+        # The owner rows identify a renamed machine or a replaced container.
         known = host == socket.gethostname() or is_registered(runtime.raw_db, int(number), host=host)
         if known and is_gone(runtime.raw_db, runtime.clock, int(number), folder=runtime.run_folder):
             dead.append(name)
@@ -258,11 +256,11 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         runtime = stack.enter_context(open_runtime(settings))
         directory = IndexDirectory(settings.home).identity()
         jobs = stack.enter_context(open_jobs(settings, directory=directory))
-        # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
-        # they are gone, another machine would wait for the stale period.
+        # Recover before leasing: run files show at once which processes of this machine died, while other machines have
+        # to wait for the stale period.
         recover(runtime)
         _mend_note(jobs, settings)
-        # Called last of all: processes that died after this worker's last run started wait for no later start.
+        # Called last, so that processes that died after this worker's last run do not wait for another start.
         stack.callback(_recover_at_end, runtime)
         kind = SCHEDULING if schedules else RUNNING
         run = RunFile(runtime.run_folder)
@@ -270,15 +268,15 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         stack.callback(_end_owner, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
-        # Registered after the owner's end, so called before it: a heartbeat must not renew a row that says that the
-        # worker has ended.
+        # Registered after the owner's end and so called before it: a heartbeat must not renew the row of a worker that
+        # has ended.
         stack.callback(heartbeat.stop)
         background.start()
         stack.callback(background.stop, _LET_GO_S)
         if settings.webhooks.deliver:
-            # With connections of its own: a receiver that hangs delays nothing else here.
+            # Deliveries have their own connections: a receiver that hangs delays nothing else here.
             stack.enter_context(open_deliveries(settings))
-        # Runs report from threads of their own, and the database's clock of the main thread is for that thread alone.
+        # Runs report from their own threads, and the main thread's database clock is not shared.
         clock = SessionClock(SystemClock())
         run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings, Placement()), home=settings.home)
         yield WorkerContext(
@@ -292,7 +290,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
 
 
 def _end_owner(owner: OwnerProcess) -> None:
-    # Without a database the next start of a worker closes our row.
+    # If the database is unavailable, the next worker start closes our row.
     with suppress(Unavailable):
         owner.end()
 
@@ -306,7 +304,7 @@ class Worker:
         self._wake = threading.Event()
         self._poll_at = 0.0
         self._hurried_at: float | None = None
-        # Whether the last look found nothing that could be taken.
+        # Whether the last poll found nothing to lease.
         self._is_empty = False
         self._is_low = False
         self._is_anonymous: bool | None = None
@@ -331,10 +329,10 @@ class Worker:
         try:
             step()
         except Unavailable as exc:
-            # Nothing is lost: the next look finds the same rows.
+            # Nothing is lost: the next poll finds the same rows.
             _log.warning("worker.waits", action="look", message=str(exc))
         except Exception:
-            # Not foreseen: the runs go on, and so does the worker, unless it is to end anyway.
+            # An unexpected error ends neither the runs nor the worker, unless it is ending anyway.
             _log.exception("worker.look_failed", action="look")
             if self._options.once and not self._runs:
                 raise
@@ -356,7 +354,7 @@ class Worker:
         for run in ended:
             self._settle(run)
         now = self._clock.monotonic()
-        # A run that ended frees a place: the next one is taken at once, not at the next poll.
+        # An ended run frees a slot: lease the next one now, not at the next poll.
         if self._stops.count or not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
@@ -370,7 +368,7 @@ class Worker:
     def _schedule(self) -> bool:
         """Release leases of dead holders on this machine, and queue due jobs; return whether there were any."""
         jobs = self._context.jobs
-        # At each look: the jobs of a worker of this machine that was killed go on within seconds, not after the stale
+        # Check at each poll: jobs of a killed worker on this machine then continue within seconds, not after the stale
         # period.
         dead = dead_holders(self._context.runtime, jobs.database)
         freed = jobs.scheduler.sweep(dead_owners=dead) if dead else 0
@@ -383,7 +381,7 @@ class Worker:
         """Start as many executions as there is room for; return whether one started, or may start next time."""
         taken = False
         while len(self._runs) < self._options.concurrency and not self._is_done() and self._is_ready():
-            # Before the statement: the lease is good from a moment that is not later than the row's.
+            # Read the time before the statement, so that the lease never lasts longer here than in the row.
             asked_at = self._clock.monotonic()
             lease = self._context.jobs.leases.take(
                 self._context.name, kinds=self._options.kinds, job_id=self._options.job_id
@@ -395,7 +393,7 @@ class Worker:
         return taken or bool(self._runs)
 
     def _is_ready(self) -> bool:
-        # A worker that stays waits for the contact that comes with the first website; a single pass runs all due jobs.
+        # A permanent worker waits for the contact that comes with the first website; a single pass runs all due jobs.
         if not self._options.once and self._is_anonymous is not False:
             is_news, self._is_anonymous = self._is_anonymous is None, known_contact(self._settings) is None
             if self._is_anonymous:
@@ -406,10 +404,10 @@ class Worker:
 
     def _has_space(self) -> bool:
         """Return whether every volume has space for new work; log when one first has not."""
-        # Checked whenever something would be started: nothing else could act on it.
+        # Check only before a start: nothing else could act on the result.
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
-            # Told once, with the first job that waits: each look would fill log and events.
+            # Report it once, with the first waiting job: a report per poll would fill log and events.
             waits = self._context.jobs.leases.tell_waiting("disk_space", kinds=self._options.kinds)
             message = shortage(low, self._settings.disk)
             _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=message)
@@ -439,25 +437,25 @@ class Worker:
     def _runner(self, lease: ExecutionLease) -> Runner:
         backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
-        # As a run that fails at once: a job of an unknown backend would otherwise be taken, dropped and taken again.
+        # Run a job of an unknown backend as a run that fails: otherwise it would be leased and dropped again and again.
         return _NoRunner(backend) if make is None else make(self._settings)
 
     def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; if the database is unavailable, retry in the next round."""
-        # Only this thread writes how a run ended, under the token and epoch of its lease.
+        # Only this thread settles runs, under the token and epoch of their lease.
         self._context.heartbeat.ends(run.lease)
         try:
             word = self._write(run, run.ending)
         except Unavailable:
             raise
         except Exception as exc:
-            # The rows do not take this ending: one that says so is written in its place.
+            # The database rejected this ending: write one that reports the failure instead.
             _log.exception("worker.settle_failed", action="settle", execution=run.lease.execution_id)
             word = self._give_up(run, exc)
         self._context.heartbeat.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
-        # There are new files to index.
+        # The run left new files to index.
         self._context.background.wake()
         _log.info(
             "worker.run_ends",
@@ -469,7 +467,7 @@ class Worker:
     def _write(self, run: WorkerRun, ending: RunEnding | None) -> str:
         leases = self._context.jobs.leases
         try:
-            # One that only lapsed is handed back, so that its job does not wait for the stale period.
+            # Release a lease that merely expired, so that its job does not wait for the stale period.
             if ending is None or run.is_lost:
                 leases.release(run.lease, rest_s=run.holding.rest_s)
                 return "released"
@@ -497,8 +495,8 @@ class Worker:
             return
         self._context.background.ask_to_stop()
         for run in self._runs:
-            # The first signal drains, the second does not wait: unsettled work is in the rows, and another
-            # worker goes on.
+            # The first signal drains. The second does not wait: unsettled work is in the database, and another worker
+            # continues it.
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
             self._hurried_at = self._clock.monotonic()

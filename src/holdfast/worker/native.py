@@ -41,7 +41,7 @@ from holdfast.worker.runner import RunnerHolding, StopReason, tail
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
 _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
-# Why a source that keeps no bodies leaves an answer out.
+# The reason for a response that a source without bodies skips.
 _UNSUPPORTED: Final = "unsupported_type"
 
 
@@ -141,13 +141,13 @@ class CrawlWatch:
         """Pass on new events from the processes' logs; an incomplete line waits, an overlong one is dropped."""
         with suppress(OSError), self._log_path.open("rb") as file:
             end = os.fstat(file.fileno()).st_size
-            # Up to the size that the file had at the beginning: a crawl that writes faster than it is read would hold
-            # this thread.
+            # Read up to the file's initial size: a crawl that writes faster than this reads would never release this
+            # thread.
             while self._position < end:
                 file.seek(self._position)
                 piece = file.read(min(_LINE_BYTES, end - self._position))
                 whole, newline, _ = piece.rpartition(b"\n")
-                # Half a line waits for its end; one that is longer than a piece is dropped.
+                # A partial line is read again once complete; one longer than a piece is dropped.
                 if not newline and len(piece) < _LINE_BYTES:
                     return
                 self._position += len(whole) + 1 if newline else len(piece)
@@ -194,7 +194,7 @@ def _size(path: Path) -> int:
 
 _log = log.get()
 _LOOK_S = 0.25
-# Addresses that could not be captured and are named in the log; the report has them all.
+# Limit of failed URLs in the log; the report has all of them.
 _LISTED = 100
 
 
@@ -214,7 +214,7 @@ class LeaseStops(Stops):
         word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
             self._looked_at, self.has_vanished = now, not self._mount.is_same
-        # A directory that is gone is not waited for: each write would only fail, or fill the disk below the mount.
+        # Stop at once if the directory is gone: writes would only fail, or fill the disk below the mount.
         requests = 2 if self.has_vanished else 0 if word is None else 2 if word >= StopReason.NOW else 1
         return max(requests, self._asked)
 
@@ -231,9 +231,9 @@ class NativeRunner:
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
-        # Connections of its own: a runner has its own thread.
+        # A runner has its own thread, so it needs its own connections.
         with open_runtime(self._settings) as runtime:
-            # A process of an earlier holder may have left files open and domains held.
+            # A process of an earlier holder may have left open files and leased domains.
             recover(runtime)
             if (trouble := _prepared(runtime, lease)) is not None:
                 return _infra(trouble)
@@ -249,12 +249,12 @@ class NativeRunner:
             )
             conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
-            # Nothing is read and nothing returned: the rows belong to another worker.
+            # Another worker holds the rows now: read and return nothing.
             if holding.stop is StopReason.LOST:
                 return None
             if stops.has_vanished:
                 return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
-            # Processes that keep dying on a broken disk are the machine's trouble: no retry is spent.
+            # Processes that keep dying on a broken disk are the machine's fault: no retry is used up.
             if conclusion.reading.reason == Shortfall.CRASHED and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
             status = read_status(runtime.raw_db, runtime.clock, lease.execution_id)
@@ -275,7 +275,7 @@ class NativeRunner:
         if conclusion.state == "cancelled":
             return RunEnding(result=RunResult.CANCELLED, reason="discarded")
         if conclusion.state == "stopped":
-            # Asked once more: a stop that a person wrote a moment ago must not be taken for the worker's own drain.
+            # Poll once more: an operator's latest stop must not be taken for the worker's own drain.
             word = holding.poll_signals()
             if word not in (StopReason.FINISH, StopReason.CANCEL, StopReason.DISCARD):
                 holding.tell(counts)
@@ -303,8 +303,7 @@ class NativeRunner:
         )
         if ending.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
             ending = replace(ending, error=f"nothing could be captured: {_worst(metrics)}; {ending.error}")
-        # A retry that begins before the hosts may be asked again would hold a worker for up to an hour without a
-        # request.
+        # A retry before the hosts may be requested again would occupy a worker for up to an hour without a request.
         if ending.rule.retry is Retry.YES:
             ending = replace(ending, not_before=runtime.frontier.reachable_at(status.frontier_id))
         over = ending.result is not RunResult.FAILED and has_files
@@ -342,7 +341,7 @@ def _prepared(runtime: Runtime, lease: ExecutionLease) -> str | None:
     with runtime.raw_db.read() as tx:
         ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
         is_away = files_are_away(tx, home, ids, folder=folder)
-    # The empty directory below a lost mount would take a second copy of everything.
+    # A crawl would write a second copy of everything into the empty directory below a lost mount.
     if is_away:
         return f"{folder} has none of the files that were written there: is its storage mounted?"
     try:
@@ -374,8 +373,8 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
         assert row is not None
         known = execution_queries.execution(tx, frontier_id) if frontier_id != row.id else row
         own, before = from_json(row.config), from_json(known.config) if known is not None else {}
-        # Where seeds landed is part of the scope: a retry that forgot it would leave out what the first run followed,
-        # and one that forgot the rules that were added would ask for what an operator left out.
+        # The scope includes where seeds redirected: a retry without that would skip what the first run followed, and
+        # one without the added rules would request what an operator excluded.
         landing = tuple(own.get("landing", ())) or tuple(before.get("landing", ())) or plan.landing
         exclusions = own.get("exclusions") or before.get("exclusions") or []
         added = {"landing": list(landing), **({"exclusions": exclusions} if exclusions else {})}
@@ -425,7 +424,7 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
     reopened = runtime.frontier.reopen(root, every_domain=whole)
     if earlier.reason == Shortfall.STOPPED:
         reopened += runtime.frontier.reopen_left_over(root)
-    # Written last: if this process dies before, the next one reopens the rest.
+    # Write this last: if this process dies before, the next one reopens the rest.
     with runtime.raw_db.write() as tx:
         execution_queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
     _log.info("crawl.frontier_resumed", execution=execution_id, frontier=root, reopened=reopened)
@@ -443,7 +442,7 @@ def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> Ru
 
 
 def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
-    # A portion at a time: a frontier may hold millions of open addresses.
+    # Close in portions: a frontier may hold millions of open URLs.
     while runtime.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
         pass
 

@@ -28,13 +28,13 @@ from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, LeaseUpdate
 
 _log = log.get()
-# Progress is reported each ten items or five seconds, and only if something changed.
+# Report progress every ten items or five seconds, and only if something changed.
 _ITEMS = 10
 _EVERY_S = 5.0
 
 
-# The numbers are an order: a worker that ends at once outdoes a person who asks to finish, and a lost lease outdoes
-# all.
+# Ordered by strength: a worker that stops now overrides an operator's request to finish, and a lost lease overrides
+# both.
 class StopReason(IntEnum):
     """Why a run must end; a later reason in this list overrides an earlier one."""
 
@@ -84,10 +84,9 @@ class RunnerHolding:
     @property
     def stop(self) -> StopReason | None:
         """The strongest reason so far, None while the run may continue."""
-        # Judged by the reader itself: whatever holds up the heartbeat's thread, a run knows until when its lease is
-        # good.
+        # The run checks its lease's expiry itself, in case the heartbeat's thread is blocked.
         if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
-            # Another worker may have it by now, and without a database we would not hear of it.
+            # Another worker may hold the lease by now; without a database we could not find out.
             self.ask(StopReason.LOST)
         return self._stop
 
@@ -98,7 +97,7 @@ class RunnerHolding:
     def ask(self, word: StopReason) -> None:
         """Request the run to end; a weaker reason than before changes nothing."""
         with self._changed:
-            # Never weaker: a second look at the rows must not turn "now" into "drain".
+            # Keep the stronger reason: polling again must not turn `NOW` into `DRAIN`.
             if self._stop is None or word > self._stop:
                 self._stop = word
                 self._changed.notify_all()
@@ -113,16 +112,16 @@ class RunnerHolding:
     def wait(self, seconds: float) -> StopReason | None:
         """Wait up to `seconds`, or until a stronger stop reason arrives; return the reason."""
         with self._changed:
-            # Only a new word wakes it: one that was heard before must not make this wait a busy loop.
+            # Only a new reason ends the wait: an old one would make it a busy loop.
             before = self._stop
             self._changed.wait_for(lambda: self._stop is not before, timeout=seconds)
         return self.stop
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Write a line of the execution's log; `category` is the part after `crawler.`, such as `lifecycle`."""
-        # While the database is away the line waits for the next flush.
+        # If the database is unavailable, the line waits for the next flush.
         with self._lock, suppress(Unavailable):
-            # Another worker writes this log now: lines of a run that was lost would stand among its lines.
+            # After the loss another worker writes this log: our lines would mix with its lines.
             if self._stop is not StopReason.LOST:
                 self._book.write(level, f"crawler.{category}", message, **fields)
 
@@ -138,14 +137,14 @@ class RunnerHolding:
         with self._lock:
             before = self._reported[0]
             same = counts.items == before.items and metrics == self._reported[1]
-            # Time and memory alone are no news.
+            # Changes of time and memory alone are not reported.
             if same or self._stop is StopReason.LOST:
                 return
             grown = counts.items_crawled + counts.items_failed - before.items_crawled - before.items_failed
             if grown < _ITEMS and now - self._reported_at < _EVERY_S:
                 return
             self._reported, self._reported_at = (counts, metrics), now
-        # Outside the lock: it writes to the database, and `flush` of the heartbeat must not wait for that.
+        # Report without the lock: it writes to the database, and the heartbeat's `flush` must not wait for that.
         self._report(counts, metrics)
 
     def tell(self, counts: Counts) -> None:
@@ -190,12 +189,12 @@ def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
     while seen is not None:
         if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_about_storage(seen, output_dir)):
             return FailureCause.INFRA
-        # A database that is away or damaged spends no retry: the site was not at fault.
+        # An unavailable or damaged database uses up no retry: the site was not at fault.
         if isinstance(seen, Unavailable | DatabaseDamaged):
             return FailureCause.INFRA
         if isinstance(seen, Invalid):
             return FailureCause.CONFIG
-        # The first error may be a plain one that was raised from what really happened, such as a full disk.
+        # The first error may only wrap the real one, such as a full disk.
         seen = seen.__cause__
     return FailureCause.FAILED
 
@@ -203,7 +202,7 @@ def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
 def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
     if exc.filename is None or not Path(os.fsdecode(exc.filename)).is_relative_to(output_dir):
         return False
-    # A file that is missing in a directory that is there is the crawl's fault; a missing directory is a lost mount.
+    # A missing file in an existing directory is the crawl's fault; a missing directory is a lost mount.
     gone = exc.errno in (errno.ENOENT, errno.ENOTDIR) and not output_dir.is_dir()
     return gone or exc.errno in (errno.EACCES, errno.EPERM)
 
@@ -219,7 +218,7 @@ def tail(path: Path) -> str:
 
 
 def asked_for(word: LeaseUpdate) -> StopReason | None:
-    # Before the stop word: a cancelled job leaves one as well, and its run is to end as cancelled.
+    # Check this before the stop reason, which a cancelled job has too: its run must end as cancelled.
     if word.cancelled:
         return StopReason.CANCEL
     if word.stop is None:
@@ -269,15 +268,15 @@ class WorkerRun:
     def _work(self) -> None:
         try:
             self.ending = self._make_runner().run(self.lease, self.holding)
-        # Asked by the heartbeat as well; whichever hears of it first ends the run.
+        # The heartbeat polls the lease too; whichever notices the loss first ends the run.
         except LeaseLost:
             self.holding.ask(StopReason.LOST)
         except Exception as exc:
-            # An unforeseen error ends this run, not the worker.
+            # An unexpected error ends this run, not the worker.
             _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
             self.ending = crashed(exc, self.lease.output_dir)
         finally:
-            # Noted when the runner comes back: a lease that lapses later was good while the run worked.
+            # Record this when the runner returns: a lease that expires later was valid while the run worked.
             self.is_lost = self.holding.stop is StopReason.LOST
             self._note_end()
             self._wake()

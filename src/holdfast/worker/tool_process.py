@@ -68,8 +68,7 @@ class StartedTool:
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
         """Start it; raise ToolMissing if the program cannot start, OSError if no log can be created."""
         self.log_path: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
-        # A file and never a pipe: a tool whose reader died would be killed by its next line, or stand still when the
-        # pipe is full.
+        # Log to a file, not a pipe: the next line would kill a tool whose reader died, and a full pipe would block it.
         with self.log_path.open("xb") as log:
             try:
                 self._process = subprocess.Popen(
@@ -78,8 +77,8 @@ class StartedTool:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
-                    # A session of its own: Ctrl-C at the worker's terminal, or the end of its service, does not end
-                    # it.
+                    # In a separate session the tool survives Ctrl-C at the worker's terminal and the end of its
+                    # service.
                     start_new_session=True,
                 )
             except (FileNotFoundError, PermissionError) as exc:
@@ -108,7 +107,7 @@ class AdoptedTool:
         self.log_path = newest_tool_log(output_dir)
 
     def poll(self) -> int | None:
-        # The lock of the directory says whether it lives: it is not our child, so its exit code cannot be waited for.
+        # The directory's lock shows whether the tool lives: it is not our child, so we cannot wait for its exit code.
         if holder_of(self._output_dir) is not None:
             return None
         end = last_end(self._output_dir)
@@ -165,15 +164,15 @@ class ToolGuard:
                 self.lapsed = True
                 self.ask_to_end()
             if left_s <= 0.0:
-                # No time for its grace: its pages are fetched again when it goes on.
+                # Skip the grace period: the tool fetches its pages again when it resumes.
                 self._tool.hurry()
                 return
 
 
 def signal_holder(output_dir: Path, pid: int, number: signal.Signals) -> bool:
     """Send a signal to the tool that holds a directory; return False if it is not here, or is another program."""
-    # A number alone is no identity: it may belong to another program by now. The process must have this directory as
-    # its output directory. 0 is unknown, or on another machine.
+    # A process id may belong to another program by now, so the process must also have this output directory. 0 means
+    # unknown, or on another machine.
     if not pid or not _works_in(pid, output_dir):
         return False
     with suppress(ProcessLookupError):
@@ -189,7 +188,7 @@ def hurry_tools(output_dir: Path) -> int:
     """
     asked = 0
     for entry in Path("/proc").iterdir():
-        # By the command line and not by the lock file: to touch a dead mount may never come back.
+        # Check the command line, not the lock file: access to a dead mount may block forever.
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _works_in(int(entry.name), output_dir):
             with suppress(ProcessLookupError, PermissionError):
                 for number in HURRY:
@@ -228,7 +227,7 @@ def keep_files(
     errors.
     """
     with hold_output(output_dir):
-        # Stable names first: a clean-up of temporary directories then never deletes a registered file.
+        # Give the files stable names first: deleting temporary directories then never deletes a registered file.
         consolidate(output_dir, temp_warcs(output_dir), runtime.clock, allow_copy=True)
         paths = [file.path for file in discover_warcs(output_dir)]
         if not paths:
@@ -239,7 +238,7 @@ def keep_files(
             request = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
             importer.group, importer.only_register = (execution_id, folder), True
-            # The folder is the tool's own, and what it sealed it never writes again.
+            # The tool owns the folder and never changes a sealed file.
             importer.keeping, importer.is_crawl = Keeping.LINK, True
 
             def on_step(_step: FileStep) -> None:
@@ -251,7 +250,7 @@ def keep_files(
     return len(done) - len(errors), errors
 
 
-# Records in which a start page is looked for: a crawler captures its seeds first.
+# Limit of records searched for the start page: a crawler captures its seeds first.
 _LOOKED_AT = 5_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
@@ -285,7 +284,7 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, tuple[st
                     yield page, _answer(record, address)
                 record.drain()
         except (HoldfastError, OSError):
-            # `keep_files` names a file that cannot be read.
+            # `keep_files` reports unreadable files.
             continue
 
 
@@ -324,7 +323,7 @@ def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     return one
 
 
-# How often statistics become a line of the log; progress is reported more often, and the receiver limits it.
+# How often statistics are logged; progress is reported more often, and its receiver limits it.
 _STATISTICS_S = 30.0
 _PLAIN = ("event", "level", "timestamp")
 _PIECE = 256 * 1024
@@ -362,7 +361,7 @@ class ToolFollower:
             return []
         self._at += len(data)
         lines = (self._rest + data).split(b"\n")
-        # What a page wrote may have no line end at all: the rest is bounded.
+        # Text from a page may have no line end: bound the remainder.
         self._rest = lines.pop()[-MAX_LINE_BYTES:]
         return lines
 

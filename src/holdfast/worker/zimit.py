@@ -75,10 +75,10 @@ _STOP_S = 150.0
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
 _RENEW_S = 10.0
-# Part of a lease in which a tool may end gently before the lease is over, and in which it is renewed at the latest. A
-# database that is away for half a minute, as for a restart, ends no tool.
+# Share of a lease that a tool has to end gracefully before it expires, and after which it is renewed at the latest. A
+# database that is unavailable for half a minute, as during a restart, ends no tool.
 _GENTLY, _RENEW = 0.25, 0.25
-# How long a tool that was killed may take to be gone.
+# How long a killed tool may take to end.
 _LAST_S = 10.0
 _ASKED_BY_ANOTHER = "another crawl asks a host of this one"
 _NOT_RENEWED = "the database did not answer for so long that another crawl may ask a host of this one"
@@ -95,7 +95,7 @@ class ZimitRunner:
             run = _Run(runtime, database, lease, holding)
             try:
                 return run.run(self._outer)
-            # The worker ends while files are registered: the next one goes on with them.
+            # The worker ends while registering files: the next one continues.
             except Interrupted:
                 return None
             except (HoldfastError, OSError) as exc:
@@ -116,7 +116,7 @@ class _Run:
         self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
         self._prepare(job)
-        # A crawl that came to its end while no worker was there is registered and indexed, not crawled again.
+        # A crawl that finished while no worker ran is registered and indexed, not repeated.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
         if end is not None and is_complete(self._meaning(end[1], None)):
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
@@ -125,21 +125,21 @@ class _Run:
         program = find_program(host.command, outer)
         command = tool_command(job, host, name=self._name(), output_dir=self._dir, program=program)
         try:
-            # As our own crawls do: two crawlers at one host would ask it twice as often as either was told to.
+            # Lease the domains like our own crawls: two crawlers would request a host twice as often as either may.
             with self._hold_domains(job) as leases:
                 ended = self._crawl(command, outer, leases)
         except (DomainBusy, DomainForbidden, Interrupted) as exc:
             ended = self._end_left_behind()
-            # Handed back to be tried later: nothing failed, and no retry is spent.
+            # Release the job for a later attempt: nothing failed, and no retry is used up.
             if isinstance(exc, DomainBusy) and self._holding.poll_signals() is None:
                 self._come_back(str(exc))
                 return None
             if isinstance(exc, DomainForbidden) and self._holding.poll_signals() is None:
-                # To come back would help nothing: a person has to decide.
+                # A later attempt would not help: an operator has to decide.
                 raise
         if ended is None:
             return None
-        # Another crawl asks a host of this one now, or may; a crawl that was complete by then is kept.
+        # Another crawl may request a host of this one now; a crawl that was complete by then is kept.
         if self._lost is not None and self._holding.stop is None and not is_complete(self._meaning(*ended)):
             self._come_back(f"{self._lost}; the tool was stopped")
             return None
@@ -152,7 +152,7 @@ class _Run:
         if a seed is forbidden, Interrupted if this run must end while it waits.
         """
         assert self._config is not None
-        # A worker that died here a moment ago may still hold them.
+        # A worker that just died on this machine may still hold them.
         recover(self._runtime)
 
         def sleep(seconds: float) -> None:
@@ -190,7 +190,7 @@ class _Run:
         while True:
             holder = holder_of(self._dir)
             tool: Tool
-            # A tool outlives the worker that started it: none is started beside one that still runs.
+            # A tool outlives its worker: start no second one beside it.
             if holder is not None:
                 self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder)
                 tool = AdoptedTool(self._dir, holder)
@@ -200,7 +200,7 @@ class _Run:
             code = self._watch(tool, leases)
             if code is None:
                 return None
-            # An adopted tool that left no word of its end was killed: it is started again in the same directory.
+            # An adopted tool without an end record was killed: restart it in the same directory.
             if holder is None or code != KILLED or self._lost is not None or self._holding.stop is not None:
                 return code, tool.log_path
 
@@ -208,7 +208,7 @@ class _Run:
         """Create the directory and record its content; raise StoreMissing rather than write to unmounted storage."""
         store_root = self._settings.zimit.store_root
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
-        # Known by device and inode from here on: a mount that vanishes is never written through.
+        # From here on the directory is identified by device and inode, so nothing is written through a vanished mount.
         self._place = open_place(self._dir, store)
         backend = backend_of(job.execution_policy)
         content = {
@@ -264,10 +264,11 @@ class _Run:
                 self._note_log()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
-            # A run of hours says that it lives: a start on another machine would take it for gone after two minutes.
+            # Renew the owner row of long runs: a start on another machine would take the run for dead after two
+            # minutes.
             if leases is not None and now >= renew_at:
                 renew_at = now + renew_s
-                # Only this machine may be cut off: the guard ends the tool in time.
+                # If only this machine is disconnected, the guard ends the tool in time.
                 with suppress(Unavailable):
                     if not leases.renew():
                         self._lost = _ASKED_BY_ANOTHER
@@ -298,7 +299,7 @@ class _Run:
         found = newest_crawl_log(self._dir)
         if found is None or found == self._log_path:
             return
-        # A database that is away is asked again at the next look.
+        # If the database is unavailable, the next poll writes this.
         with suppress(Unavailable), self._runtime.raw_db.write() as tx:
             note_artifacts(tx, execution_id=self._lease.execution_id, found={"combined_log": str(found)})
             self._log_path = found
@@ -309,10 +310,10 @@ class _Run:
     def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
         """Return the ending for an exit code and a stop reason. A finished crawl counts as finished in any case."""
         if self._place is not None:
-            # A mount that went away took its logs along: nothing there speaks of this run.
+            # A vanished mount took its logs along: files at this path are not of this run.
             self._place.check_identity()
         verdict, stop_reason = self._meaning(code, log_path), self._holding.stop
-        # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
+        # Check this first: an operator may discard even a finished crawl.
         if stop_reason is StopReason.DISCARD:
             self._discard()
             return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
@@ -323,14 +324,14 @@ class _Run:
         if stop_reason is StopReason.CANCEL:
             return replace(self._completed(code, STOPPED), result=endings.RunResult.CANCELLED, reason="cancelled")
         if stop_reason in LEAVING or verdict[1] == STOPPED:
-            # It goes on in the same directory, with this worker or another.
+            # The run continues in the same directory, with this worker or another.
             return None
         return self._failed(code, verdict, end_of_log(self._dir, log_path))
 
     def _discard(self) -> None:
         """Delete the directory, except for files that an earlier run in it added to the archive."""
         for path in sorted(self._dir.iterdir()):
-            # Registered by an earlier run in this directory: snapshots may point into these files.
+            # An earlier run in this directory registered these files: snapshots may reference them.
             if path.name == KEPT:
                 continue
             if path.is_dir() and not path.is_symlink():
@@ -378,7 +379,7 @@ class _Run:
     def _failed(self, code: int, verdict: Verdict, text: str) -> RunEnding:
         status, stage = verdict
         failure = _FAILURES.get(status, FailureCause.FAILED)
-        # What a failed crawl captured is part of the archive, whatever becomes of the job.
+        # Captures of a failed crawl stay in the archive, whatever happens to the job.
         if failure is FailureCause.FAILED:
             self._keep_what_there_is()
         ending = replace(
@@ -402,7 +403,7 @@ class _Run:
         """Apply the policy's fallback, if it has one for this failure; the job's configuration keeps it."""
         assert self._config is not None
         policy = zimit_config(self._config, self._settings).execution_policy
-        # A promotion is itself a retry: the fallback's own failures are counted from there.
+        # A promotion is itself a retry: count the fallback's failures from there.
         failures = self._lease.job.current_retry_count + (0 if outcome.is_promoted(policy) else 1)
         found = outcome.after_failure(policy, failures)
         if found is None:
@@ -410,7 +411,7 @@ class _Run:
         stage, following = found
         again, changed = stage != outcome.EXHAUSTED, following != policy
         self._holding.note("warning", "lifecycle", "rescue", stage=stage, again=again, backend=backend_of(following))
-        # A fallback starts with a failure count of its own.
+        # A fallback starts with its own failure count.
         promoted = self._promoted(following) if changed else None
         return replace(
             ending, stage=stage, verdict=BackendVerdict(again=again, resets_count=changed, job_config=promoted)
@@ -452,7 +453,7 @@ def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, st
     made = tool_environment(outer)
     for name, value in (("CONTACT", known_contact(settings)), ("USER_AGENT", settings.user_agent)):
         if value:
-            # Settings may stand in a file that the tool does not read: its own crawl needs them from its environment.
+            # The tool may not read our settings file: pass the settings of its own crawl in its environment.
             made[f"HOLDFAST_{name}"] = value
     if settings.allow_networks:
         made["HOLDFAST_ALLOW_NETWORKS"] = ",".join(map(str, settings.allow_networks))

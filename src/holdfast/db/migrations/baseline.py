@@ -139,7 +139,7 @@ def _fill_totals(connection: sa.Connection) -> None:
     for number, counts in connection.execute(sa.select(ExecutionCount.execution_id, ExecutionCount.counts)):
         totals[number].update({name: int(counts.get(name, 0)) for name in ("pages", "requests", "bytes", "retries")})
         totals[number].update({name: int(counts.get("outcomes", {}).get(name, 0)) for name in _OUTCOMES})
-    # Runs of a tool, whose processes kept no totals of their own.
+    # Runs of a tool: its processes kept no totals.
     reported = (
         "SELECT id, items_crawled, items_failed FROM executions e WHERE (items_crawled > 0 OR items_failed > 0)"
         " AND NOT EXISTS (SELECT 1 FROM execution_counts c WHERE c.execution_id = coalesce(e.frontier_id, e.id))"
@@ -179,7 +179,7 @@ def _separate_duplicates(connection: sa.Connection) -> None:
     connection.execute(sa.text("DROP TABLE wrong"))
 
 
-# Each step is for databases with a schema from the first number on and before the second.
+# Each step applies to databases from the first schema number up to, but not including, the second.
 _CHANGES: tuple[tuple[str, str, Step], ...] = (
     ("0001", "0003", _drop_indexes("uq_executions_open")),
     ("0002", "0005", _drop_indexes("ix_changes_page", "ix_changes_execution")),
@@ -187,7 +187,7 @@ _CHANGES: tuple[tuple[str, str, Step], ...] = (
     ("0004", "0006", _key_signal_pages),
     ("0002", "0006", _key_withdrawals),
     ("0002", "0006", _drop_indexes("ix_withdrawals_url")),
-    # The priority of an open attempt had both: ten for each redirect, and one for each generation above 4.
+    # An open attempt's priority encoded both: ten for each redirect, and one for each generation above 4.
     (
         "0001",
         "0007",
@@ -198,8 +198,8 @@ _CHANGES: tuple[tuple[str, str, Step], ...] = (
         ),
     ),
     ("0002", "0011", _drop_indexes("ix_changes_execution_told", "ix_changes_source_told", "ix_changes_moment_told")),
-    # Existing captures wait to be judged like new ones, and behind them: a range for each file. Ids of captures begin
-    # with the number of their file, and have 22 bits below it.
+    # Existing captures are classified after new ones: one range for each file. Capture ids consist of the file's number
+    # and 22 lower bits.
     (
         "0002",
         "0011",

@@ -47,7 +47,7 @@ class Diff(Model):
 
 def _changed_index(name: str, *columns: str) -> Index:
     """Return a partial index of changes other than unchanged captures and noise."""
-    # Most comparisons find nothing: an index of the others stays small, and every list leaves the unchanged ones out.
+    # Most comparisons find no change: an index without them stays small, and every list omits them.
     return partial_index(name, *columns, where="type <> 'unchanged' AND type <> 'noise'")
 
 

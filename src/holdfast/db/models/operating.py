@@ -76,7 +76,7 @@ class Upload(Model):
 
     __table_args__ = (
         partial_index("ix_uploads_expiry", "expires_at", where="expires_at IS NOT NULL"),
-        # The same file twice at once would be sent, stored and read twice.
+        # Without this, concurrent uploads would send, store and read the same file twice.
         partial_index(
             "uq_uploads_open_digest", "sha256", where="expires_at IS NOT NULL AND sha256 IS NOT NULL", unique=True
         ),

@@ -106,7 +106,7 @@ class Alert(Model):
     message: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (
-        # One at a time of each name that is not resolved; the database says so.
+        # The database enforces one unresolved alert per name.
         partial_index("uq_alerts_firing", "name", where="resolved_at IS NULL", unique=True),
         Index("ix_alerts_resolved", "resolved_at"),
     )

@@ -15,7 +15,7 @@ class Source(Model):
     __tablename__ = "sources"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    # SQLite checks no length, and could only change one by writing the whole table again.
+    # SQLite checks no length, and changing one would rewrite the table.
     code: Mapped[str] = mapped_column(String(40).with_variant(String(16), "sqlite"), unique=True)
     name: Mapped[str]
     base_url: Mapped[str | None]
@@ -112,7 +112,7 @@ class Job(Model):
         Index("ix_jobs_state", "state", "id"),
         Index("ix_jobs_updated", "updated_at"),
         Index("ix_jobs_edition", "edition_id"),
-        # A source has one crawl job at most that is not over for good.
+        # A source has at most one crawl job that is not in a final state.
         partial_index(
             "uq_jobs_crawl",
             "source_id",
@@ -195,7 +195,7 @@ class Execution(Model):
     __table_args__ = (
         UniqueConstraint("job_id", "number"),
         Index("uq_executions_due", "job_id", "due_at", unique=True),
-        # At most one open execution per job; the database says so, not a check before.
+        # The database enforces at most one open execution per job.
         partial_index("uq_executions_open", "job_id", where="state IN ('queued','running','stopped')", unique=True),
         partial_index("ix_executions_queued", "queued_at", "id", where="state = 'queued'"),
         partial_index("ix_executions_to_index", "id", where="index_state IN ('pending','indexing')"),

@@ -57,7 +57,7 @@ def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
 
 
 def _within(shape: _Shape) -> list[ColumnElement[bool]]:
-    # Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
+    # Give each end once: of two bounds on one side SQLite seeks to the first.
     is_one, is_behind, reverse = shape
     key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
     low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
@@ -112,7 +112,7 @@ def batch(
     """
     since, until = period
     if keys.low == keys.high and behind is not None and not since <= behind.captured_at <= until:
-        # A place outside the period: everything in it lies behind, or nothing does.
+        # A position outside the period: everything in it follows, or nothing does.
         if (behind.captured_at > until) is not reverse:
             return []
         behind = None
@@ -143,7 +143,7 @@ def skip(
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
         for part, place in _parts(session, keys, behind):
-            # By an offset: skipped rows never leave the database.
+            # Use an offset: skipped rows never leave the database.
             wanted = select(*_ORDER).where(*_within(_shape(part, place)), *visible()).order_by(*_ORDER)
             row = session.execute(wanted.offset(number - 1).limit(1), _given(part, place)).one_or_none()
             if row is not None:
@@ -158,7 +158,7 @@ def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = No
     found = 0
     for part, place in _parts(session, keys, behind) if limit > 0 else ():
         wanted = select(Snapshot.id).where(*_within(_shape(part, place)), *visible())
-        # Counted up to a limit: the count of a whole domain would read its whole index.
+        # Count up to a limit: counting a whole domain would read its whole index.
         some = wanted.order_by(*_ORDER).limit(limit - found).subquery()
         found += session.scalar(select(func.count()).select_from(some), _given(part, place)) or 0
         if found >= limit:
@@ -169,5 +169,5 @@ def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = No
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
     """Return the names of WARC files by id, without folders."""
     rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(sorted(set(ids)))))
-    # Without its folders: they would tell how this machine is set up.
+    # Omit the folders, which would reveal this machine's setup.
     return {number: PurePosixPath(path).name for number, path in rows}

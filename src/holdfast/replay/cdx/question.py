@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 def _digest(line: Line) -> str:
-    # Bare base32 is SHA-1 in every CDX file there is; any other algorithm is named.
+    # Bare base32 is SHA-1 in every CDX file; any other algorithm is named.
     return (line.capture.digest or "-").removeprefix("sha1:")
 
 
@@ -123,7 +123,7 @@ _MAX_FILTERS = 8
 def read_filters(specs: Iterable[str]) -> list[Test]:
     """Return the tests for these filters; raise BadCdxParameter for an invalid one."""
     asked = [spec for spec in specs if spec]
-    # Before any is compiled: that takes up to 10 ms each, and an address has room for 1,000.
+    # Check the number before compiling any: each takes up to 10 ms, and a URL has room for 1,000.
     if len(asked) > _MAX_FILTERS:
         raise BadCdxParameter("filter", f"there are {len(asked)} of them, {_MAX_FILTERS} are allowed")
     return [_read_filter(spec) for spec in asked]
@@ -333,7 +333,7 @@ class _Asked:
         if not text:
             return default
         try:
-            # `int` takes digits of every script, and a thousand of them take long.
+            # `int` accepts digits of every script, and a thousand of them are slow.
             number = int(text[:20]) if text.isascii() else low - 1
         except ValueError:
             raise BadCdxParameter(name, f"{text[:40]!r} is no number") from None
@@ -411,10 +411,10 @@ def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
         return url, (KeyRange(surt(url), "\U0010ffff"),)
     host = surt(url).partition(")")[0]
     if kind == "host":
-        # `*` follows `)` among the characters: the range ends right behind this host.
+        # `*` sorts after `)`: the range ends directly after this host.
         return url, (KeyRange(f"{host})", f"{host}*"),)
     if kind == "domain":
-        # `)` ends the host itself, `,` begins its subdomains, `:` a port: in this order among the characters.
+        # `)` ends the host itself, `,` starts its subdomains, `:` a port: in this sort order.
         return url, (KeyRange(f"{host})", f"{host}-"), KeyRange(f"{host}:", f"{host};"))
     raise BadCdxParameter("matchType", f"{kind[:20]!r} is not one of exact, prefix, host, domain, range")
 
@@ -426,12 +426,12 @@ def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime
         raise BadCdxParameter("sort", f"{wanted[:20]!r} is neither reverse nor closest")
     if wanted == "closest" or (closest and not wanted):
         if not closest:
-            # pywb asks so for everything.
+            # pywb requests everything this way.
             return Order.FORWARD, None
-        # Nearest in time is an order within one address; over many it would have to read and sort all of them.
+        # Sorting by nearest time works within one URL; for many it would have to read and sort all of them.
         if ranges[0].low != ranges[0].high:
             raise BadCdxParameter("closest", "it is for one address; leave the wildcard and matchType away")
-        # As pywb and the Wayback Machine: a year counts as its end. With 14 digits only the second itself counts.
+        # Like pywb and the Wayback Machine: a year means its end. With 14 digits only the exact second matches.
         moment = asked.moment("closest", datetime(1, 1, 1, tzinfo=UTC), is_last=True).replace(microsecond=0)
         return Order.CLOSEST, moment
     return (Order.REVERSE if wanted == "reverse" else Order.FORWARD), None
@@ -443,7 +443,7 @@ def _output(asked: _Asked) -> Output:
     if wanted in ("", "text", "txt", "cdx"):
         return Output.TEXT
     if wanted == "json":
-        # Both servers have `output=json` and mean different things by it; only pywb has `fields`.
+        # Both servers have `output=json` with different meanings; only pywb has `fields`.
         return Output.NDJSON if asked.has("fields") else Output.JSON
     if wanted in ("jsonl", "ndjson"):
         return Output.NDJSON
@@ -480,7 +480,7 @@ def _position(key: str) -> IndexPosition | None:
     if not key:
         return None
     try:
-        # A client may send anything: whatever is not exactly ours is refused, never guessed at.
+        # A client may send anything: reject whatever is not exactly ours, without guessing.
         packed = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True)
         url_key, micros, number = json.loads(packed)
         is_place = isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int)

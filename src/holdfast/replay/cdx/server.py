@@ -39,7 +39,7 @@ _BATCH = 1_000
 SECONDS = 10.0
 """Time limit for reading and filtering per response, whatever the filters are."""
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
-# Captures of one address that are answered in one piece: the lines of some 40 KB.
+# Limit of captures of one URL sent in one piece: the lines of some 40 KB.
 _LOOKED_UP = 200
 
 
@@ -58,21 +58,21 @@ class Walk:
         self._read, self._question, self._cap = read, question, cap
         self._clock: Clock = clock or SystemClock()
         self._spent_s, self._began = 0.0, 0.0
-        # Whether the time was up before the index was through.
+        # Whether the time limit came before the end of the index.
         self._is_late = False
         self._scanned = 0
         self._position: IndexPosition | None = None
         self._before: IndexPosition | None = None
         # Whether the index had no more.
         self._is_over = False
-        # Whether as many lines were shown as were asked for.
+        # Whether the requested number of lines was shown.
         self._is_full = False
         self._raw: Iterator[Line] = iter(())
 
     def lines(self) -> Iterator[Line]:
         found = self._shown()
         while True:
-            # Only our own work is timed: a client may take minutes to read, and is not cut off for it.
+            # Limit only our own work: a client may take minutes to read.
             self._began = self._clock.monotonic()
             line = next(found, None)
             self._spent_s += self._clock.monotonic() - self._began
@@ -97,13 +97,12 @@ class Walk:
         if question.limit < 0 or question.order is Order.CLOSEST:
             return None
         if (self._scanned >= self._cap or self._is_late) and not self._is_over:
-            # With `collapse` a line is shown only when the next one is read: the last that was read has to be read
-            # again.
+            # With `collapse` a line is shown only after the next one is read: the last line read must be read again.
             return self._before if question.collapses and self._is_full else self._position
         if not self._is_full or self._is_over:
             return None
         if question.collapses:
-            # The line that ended the last run was read, and not shown.
+            # The line that ended the last group was read, but not shown.
             return self._before
         here = self._position
         return None if next(self._raw, None) is None and not self._is_late else here
@@ -111,7 +110,7 @@ class Walk:
     def _last(self, number: int) -> Iterator[Line]:
         """Yield the last lines in index order, reading from the end if equivalent, else buffering the last ones."""
         question = self._question
-        # What collapses depends on the line before: read from the end, other lines would stay.
+        # Collapsing depends on the previous line: reading from the end would keep other lines.
         if question.collapses or question.count_duplicates or question.order is not Order.FORWARD:
             yield from deque(self._chosen(question.order), maxlen=number)
         else:
@@ -167,7 +166,7 @@ class Walk:
         question = self._question
         if question.filters or question.collapses:
             return _BATCH
-        # One more than is shown says whether something is left.
+        # Read one more than is shown, to know whether something is left.
         return max(2, min(_BATCH, abs(question.limit) + question.offset + 1))
 
     def _closest(self) -> Iterator[Line]:
@@ -176,7 +175,7 @@ class Walk:
         assert question.closest is not None
         low, high = question.period
         moment = question.closest
-        # No moment lies before the year 1.
+        # No time is before the year 1.
         just_before = moment - min(moment - _BEGINNING, timedelta(microseconds=1))
         later = self._run(replace(question, period=(max(low, moment), high), behind=None), reverse=False)
         earlier = self._run(replace(question, period=(low, min(high, just_before)), behind=None), reverse=True)
@@ -305,7 +304,7 @@ class CdxServer:
         def read(
             question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
         ) -> list[Line]:
-            # All there is was read at once: behind it there is nothing.
+            # Everything was read at once: nothing follows.
             return found if behind is None else []
 
         walk = Walk(read, question, MAX_RECORDS)
@@ -315,7 +314,7 @@ class CdxServer:
         self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
         """Return the next lines of a range, with file names and originals if a field needs them."""
-        # A client that left is noticed between two batches, before the next one is read.
+        # Check for a disconnected client between two batches, before reading the next one.
         cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
@@ -324,7 +323,7 @@ class CdxServer:
                 originals = cdx_rows_of(session, (row.original_id for row in rows if row.original_id is not None))
             if needs_files(question.fields):
                 known = {row.warc_file_id for row in rows} | {original.warc_file_id for original in originals.values()}
-                # A range of a million lines lies in a few files: each name is asked for once.
+                # A range of a million lines is in a few files: look up each name once.
                 if missing := known - self._names.keys():
                     self._names |= queries.file_names(session, missing)
         return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
@@ -345,7 +344,7 @@ class CdxServer:
         if number < MAX_RECORDS:
             with self._database.read() as session:
                 position = queries.skip(session, question.ranges, question.behind, number)
-                # A page that begins exactly behind the last record is behind the last page.
+                # A page that starts directly after the last record is after the last page.
                 if position is not None and queries.skip(session, question.ranges, position, 1) is None:
                     position = None
         if position is None:
