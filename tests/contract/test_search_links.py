@@ -115,9 +115,9 @@ def test_link_words_of_a_page_find_nothing_at_once_after_its_takedown(build: Bui
 
 @pytest.mark.parametrize("seen_before", [True, False], ids=["searched-between", "not-searched-between"])
 @pytest.mark.parametrize("kind", ["takedown", "members"])
-@pytest.mark.parametrize("rebuilt", [False, True], ids=["drained", "rebuilt"])
+@pytest.mark.parametrize("work", ["drain", "drain and rebuild", "rebuild and drain, old files kept"])
 def test_hidden_link_words_find_nothing_in_an_old_view(
-    build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, *, seen_before: bool, rebuilt: bool
+    build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, work: str, *, seen_before: bool
 ) -> None:
     archive = build([_front("Chart of the tidal basin"), Shot(url=MAP, body=_map().body, source="other")])
     drain(archive.database, archive.home, archive.clock)
@@ -141,8 +141,12 @@ def test_hidden_link_words_find_nothing_in_an_old_view(
             source.visibility = Visibility.MEMBERS.value
             tell_search(session, archive.clock, source.id)
     assert not seen_before or found() == []
+    if work.endswith("kept"):
+        # A process that is killed after the swap leaves the files of the view; the drain writes the new ones.
+        monkeypatch.setattr("holdfast.search.directory.shutil.rmtree", lambda *_, **__: None)
+        rebuild(archive.database, archive.home, archive.clock)
     drain(archive.database, archive.home, archive.clock)
-    if rebuilt:
+    if work.endswith("rebuild"):
         # The files of the view are gone: it cannot read which link texts were hidden.
         rebuild(archive.database, archive.home, archive.clock)
 

@@ -59,6 +59,7 @@ _log = log.get(room="search")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
+    directory: IndexDirectory = field(repr=False)
     folder: Path
     manifest: SegmentManifest
     reader: IndexReader | None
@@ -78,9 +79,9 @@ def open_view(directory: IndexDirectory, before: View | None = None) -> View:
         if mark is None:
             if before is not None and before.manifest.sequence:
                 raise IndexBroken("the search index is gone; the next index run, worker or search command rebuilds it")
-            return _no_view(directory.current())
+            return _no_view(directory)
         try:
-            view = _open_view(mark.folder, before)
+            view = _open_view(directory, mark.folder, before)
         except IndexBroken:
             # The writer may have merged a segment away between the manifest and the file, or put another index in
             # force and removed this one: look again.
@@ -94,7 +95,7 @@ def open_view(directory: IndexDirectory, before: View | None = None) -> View:
     raise IndexBroken("the search index changes faster than it can be read; try again")
 
 
-def _open_view(folder: Path, before: View | None) -> View:
+def _open_view(directory: IndexDirectory, folder: Path, before: View | None) -> View:
     manifest = disk.read_manifest(folder)
     reach("search.opening", "manifest")
     if not manifest.sequence:
@@ -113,6 +114,7 @@ def _open_view(folder: Path, before: View | None) -> View:
     reach("search.opening", "columns")
     reader = same.reader.reopened() if same is not None and same.reader is not None else IndexReader(entries)
     return View(
+        directory=directory,
         folder=folder,
         manifest=manifest,
         reader=reader,
@@ -129,10 +131,10 @@ def _grown(before: View, manifest: SegmentManifest, segments: list[Segment]) -> 
     return None if added is None else grow(before.columns, added)
 
 
-def _no_view(folder: Path) -> View:
-    manifest = SegmentManifest()
+def _no_view(directory: IndexDirectory) -> View:
+    folder, manifest = directory.current(), SegmentManifest()
     columns = build([_EMPTY], read_signals(folder, manifest))
-    return View(folder=folder, manifest=manifest, reader=None, columns=columns, segments={})
+    return View(directory=directory, folder=folder, manifest=manifest, reader=None, columns=columns, segments={})
 
 
 def _nothing(_view: View) -> None:
@@ -355,15 +357,19 @@ class ResultCache(Generic[Kept]):
             return known
 
     def _new_reader(self, session: Session, known: NamedReader | None) -> NamedReader:
-        takedowns, reader, columns = queries.waiting_takedowns(session), self.view.reader, self.view.columns
+        view, takedowns = self.view, queries.waiting_takedowns(session)
+        reader, columns = view.reader, view.columns
         if reader is None:
             return None, tuple(sorted(takedowns))
         try:
             # After the changes were read: the files opened now have no link texts of changes that were drained.
             reader = reader.reopened()
+            is_current = view.directory.current() == view.folder
         except IndexBroken:
-            # A rebuild deleted the files, and another view follows. The old files may have link texts that were hidden
-            # since this view was opened: until then no page is found by what others call it.
+            is_current = False
+        if not is_current:
+            # After a rebuild, changes are drained into the new files, and another view follows. The old files may have
+            # link texts that were hidden since this view was opened: until then no page is found by link texts.
             return known or (reader.without_names(), ())
         if takedowns:
             groups = columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
