@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from holdfast.db.models import Source
-from holdfast.search import readers
+from holdfast.search import outbox, queries, readers
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
@@ -185,3 +187,38 @@ def test_one_host_cannot_vote_a_page_up_with_a_thousand_links(build: Building) -
     ))])  # fmt: skip
 
     assert _found(archive, "basin")[0] == "https://basin.test/basin"
+
+
+def test_a_stopped_change_of_visibility_continues_where_it_was(
+    build: Building, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "_PAGES_AT_ONCE", 1)
+    fronts = [_front(f"Chart {day}", day=day, url=f"{FRONT}{day}") for day in range(4)]
+    archive = build([*fronts, Shot(url=MAP, body=_map().body, source="other")])
+    drain(archive.database, archive.home, archive.clock)
+    with archive.database.write() as session:
+        source = session.scalars(select(Source).order_by(Source.id)).first()
+        assert source is not None
+        source.visibility = Visibility.MEMBERS.value
+        tell_search(session, archive.clock, source.id)
+    asked, read = list[int](), queries.named_by_source
+
+    def reading(session: Session, source_id: int, *, after: int, limit: int) -> tuple[list[int], int] | None:
+        asked.append(after)
+        return read(session, source_id, after=after, limit=limit)
+
+    monkeypatch.setattr(queries, "named_by_source", reading)
+    finished = False
+    while not finished:
+        # In its second slice, which the next drain reads again.
+        stopping = partial(_has_passed, asked, len(asked) + 1)
+        finished = drain(archive.database, archive.home, archive.clock, is_stopping=stopping).finished
+
+    assert len(asked) == 2 * len(fronts)
+    assert asked[::2] == sorted(set(asked))[:-1]
+    with seen_by(PUBLIC):
+        assert _found(archive, "chart") == []
+
+
+def _has_passed(asked: list[int], count: int) -> bool:
+    return len(asked) > count

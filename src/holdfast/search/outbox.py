@@ -273,24 +273,29 @@ def _take_in(
     named = {int(one) for row in rows for one in row.refs.get("hashes", ())}
     if named:
         index_writer.link_texts(named)
-    for source_id in sorted({row.first_id for row in rows if row.kind == "visibility" and row.first_id is not None}):
-        _name_again(index_writer, database, source_id)
+    # The last change of a source speaks for those before it.
+    for row in {row.first_id: row for row in rows if row.kind == "visibility"}.values():
+        _name_again(index_writer, database, row)
     if any(row.kind == "signals" for row in rows):
         index_writer.signals()
     return pages
 
 
-def _name_again(index_writer: SearchWriter, database: Database, source_id: int) -> None:
-    after = -1
+def _name_again(index_writer: SearchWriter, database: Database, change: SearchOutbox) -> None:
+    assert change.first_id is not None
+    after = change.refs.get("after", -1)
     while True:
         index_writer.check()
         with database.read() as session:
-            found = queries.named_by_source(session, source_id, after=after, limit=_PAGES_AT_ONCE)
+            found = queries.named_by_source(session, change.first_id, after=after, limit=_PAGES_AT_ONCE)
         if found is None:
             return
         hashes, after = found
         index_writer.link_texts(hashes)
         index_writer.commit()
+        # A large source takes longer than one drain: the next one continues here.
+        with database.write() as session:
+            queries.taken_in_until(session, change.id, after)
 
 
 def _range(

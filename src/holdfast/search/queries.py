@@ -263,6 +263,11 @@ def taken_in(session: Session, ids: Sequence[int]) -> None:
     session.execute(delete(SearchOutbox).where(SearchOutbox.id.in_(ids)))
 
 
+def taken_in_until(session: Session, change: int, snapshot_id: int) -> None:
+    """Record up to which snapshot a change of visibility is in the index."""
+    session.execute(update(SearchOutbox).where(SearchOutbox.id == change).values(refs={"after": snapshot_id}))
+
+
 def waiting_takedowns(session: Session) -> dict[int, list[int]]:
     """Return, by pending change, the pages whose link texts are hidden by a takedown, or by a source now for members,
     and are still in the index: the hashes of their groups.

@@ -408,7 +408,7 @@ class SearchOutbox(Model):
     kind: Mapped[str] = mapped_column(String(16))
     """snapshots (a range of ids that were written or changed), documents (ids in refs), link_texts
     (hashes of their targets in refs), withdrawal (with the targets of its link texts), signals, visibility (of the
-    source in `first_id`).
+    source in `first_id`; `after` in refs is the last snapshot already processed).
     """
     first_id: Mapped[int | None] = mapped_column(BigInteger)
     last_id: Mapped[int | None] = mapped_column(BigInteger)
