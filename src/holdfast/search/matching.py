@@ -7,7 +7,7 @@ each word as a substring of title, snippet or URL; the nearest words of the voca
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -75,15 +75,17 @@ class Vocabulary(Protocol):
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]: ...
 
 
-def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown) -> list[tuple[str, ...]]:
-    """Return the words with unknown ones corrected, the likeliest first.
+def corrected(
+    vocabulary: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown, *, known: Container[str] = ()
+) -> list[tuple[str, ...]]:
+    """Return the words with unknown ones corrected, the likeliest first; those in `known` stay as they are.
 
     Each word is corrected independently, and no page may have all of the likeliest: the alternatives differ in one
     word at a time. Empty if nothing needs correction, or one word resembles no other.
     """
     near: list[list[str]] = []
     for word in words:
-        found = nearest(known, word, budget, shown)
+        found = [word] if word in known else nearest(vocabulary, word, budget, shown)
         if not found:
             return []
         near.append(found)
@@ -95,7 +97,7 @@ def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Sh
     return [best, *turned][:_MEANINGS]
 
 
-def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[str]:
+def nearest(vocabulary: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[str]:
     """Return probable corrections: the fewest edits, then the most documents; the word itself if it exists.
 
     One edit in a word of four or five letters, two in a longer one; none in a shorter one or in an unspaced script,
@@ -110,7 +112,7 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[
     # Two edits turn a short word into almost any other.
     stages = (_one_edit, _two_edits) if len(word) > 5 else (_one_edit,)
     for stage in stages:
-        near = sorted(stage(known, word, budget))[:_TRIED]
+        near = sorted(stage(vocabulary, word, budget))[:_TRIED]
         if found := list(islice((term for _, _, term in near if shown(term)), _OFFERED)):
             return found
     return []
@@ -120,17 +122,17 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[
 _Near = tuple[int, int, str]
 
 
-def _one_edit(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
+def _one_edit(vocabulary: Vocabulary, word: str, budget: Budget) -> list[_Near]:
     variants = set(_edits(word))
     budget.spend(len(variants))
-    return [(1, -count, variant) for variant in variants if (count := known.frequency(variant))]
+    return [(1, -count, variant) for variant in variants if (count := vocabulary.frequency(variant))]
 
 
-def _two_edits(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
+def _two_edits(vocabulary: Vocabulary, word: str, budget: Budget) -> list[_Near]:
     frequency: dict[str, int] = {}
     for prefix in dict.fromkeys([word[:_ALIKE], *_edits(word[:_ALIKE])]):
         # Ranges of the dictionary, never all of it: eight unknown words in 60,000 took 1.3 s.
-        frequency.update(known.vocabulary(prefix, limit=_RANGE))
+        frequency.update(vocabulary.vocabulary(prefix, limit=_RANGE))
         if len(frequency) >= _READ:
             break
     budget.spend(len(frequency))
@@ -192,7 +194,7 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
-# Documents that are looked at to see whether a word occurs in anything that may be shown.
+# Documents that are read to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
 NAMED_ADDRESSES: Final = 2_000
 # Documents with some of the words, the best of them.
@@ -253,11 +255,13 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
 def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     words = question.words
 
-    def is_known(word: str) -> bool:
+    def is_shown(word: str) -> bool:
         return _is_shown(reader, columns, word, reach)
 
     asked = asked_words(words, question.text)
-    if all(map(is_known, words.words)) and (match := _some_words(reader, columns, asked, reach)) is not None:
+    # A form of a word counts only beside another word: alone, it may be a form of a word of another language.
+    known = {word for word in words.words if is_shown(word) or _stands_beside(reader, columns, word, words, reach)}
+    if known.issuperset(words.words) and (match := _some_words(reader, columns, asked, reach)) is not None:
         return match
     parts = _substrings(reader, columns, question, reach)
     if len(parts.rows) or not words.words:
@@ -266,7 +270,7 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach
     fixed = {*question.named, *(word for piece in quoted_in(question.text) for word in words_of(piece))}
     own = tuple(word for word in words.words if word not in fixed)
     kept = tuple(word for word in words.words if word in fixed)
-    for near in corrected(reader, own, reach.budget, is_known):
+    for near in corrected(reader, own, reach.budget, is_shown, known=known):
         changed = replace(words, words=(*near, *kept))
         wanted = replace(asked_words(changed, " ".join(changed.words)), required=asked.required)
         match = _worded(reader, columns, wanted, reach)
@@ -298,6 +302,15 @@ def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchRea
     reach.budget.check()
     documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
+
+
+def _stands_beside(reader: IndexReader, columns: Columns, word: str, words: Words, reach: SearchReach) -> bool:
+    """Return True if a visible page has any form of this word and of another one of the words."""
+    others = tuple(Term(other) for other in words.words if other != word)
+    tree = And((Term(word), Or(others)))
+    beside = replace(asked_words(Words(words=(word,)), word), signed=(), tree=tree)
+    few = replace(reach, scan=_WITNESSES, named=_WITNESSES)
+    return bool(others) and _worded(reader, columns, beside, few) is not None
 
 
 def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:

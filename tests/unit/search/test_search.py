@@ -122,6 +122,19 @@ def test_a_typo_is_read_so_that_a_page_has_all_the_words(bed: Bed) -> None:
     assert found.total == 1
 
 
+def test_a_form_of_a_word_is_not_corrected_to_a_word_of_another_language(bed: Bed) -> None:
+    english = "The server can log the user agent of visitors.", "Every request has a user agent."
+    texts = [*((text, "en") for text in english), ("Un agent user log each visiter.", "fr")]
+    bed.fill(
+        Capture(url=f"https://a.test/{n}", text=text, language=language) for n, (text, language) in enumerate(texts)
+    )
+
+    found = bed.ask("log user agent each visitor")
+
+    assert (found.mode, found.did_you_mean) == (MatchMode.SOME_WORDS, None)
+    assert found.hits[0].row.url == "https://a.test/0"
+
+
 @pytest.mark.parametrize("typed", ["書", "猫", "IBM"])
 def test_short_words_and_unspaced_ones_are_not_corrected(bed: Bed, typed: str) -> None:
     bed.fill([Capture(url="https://a.test/", text="I am in a queue, I'm told. im, 水")])
