@@ -181,10 +181,10 @@ def single_letters(text: str) -> str:
 
 
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_JOINTS: Final = "_-./:&"
-_AT_JOINTS: Final = re.compile(r"[-_./:&]+")
-_AROUND: Final = "\"'`()[]{}<>,;!?*=+|%$#@~^\\«»“”„‘’…¶§" + _JOINTS
-_INNER: Final = re.compile(r"[\w]+(?:[-_./:&]+[\w]+)*")
+_JOINTS: Final = "-_./:&@"
+_AT_JOINTS: Final = re.compile(f"[{_JOINTS}]+")
+_AROUND: Final = "\"'`()[]{}<>,;!?*=+|%$#~^\\«»“”„‘’…¶§" + _JOINTS
+_INNER: Final = re.compile(rf"\w+(?:[{_JOINTS}]+\w+)*")
 
 
 def compound(word: str) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ _SITE = [
     Capture(url="https://a.test/r", title="Letters", text="Letters r and d stand here, d and r again."),
     Capture(url="https://a.test/python", title="Classes", text="Write @property above the method."),
     Capture(url="https://a.test/download", title="Sources", text="See https://www2.other.test/cgi/src for the code."),
+    Capture(url="https://a.test/mail", title="Contact", text="Write to press.office@harbour.test or call."),
+    Capture(url="https://a.test/press", title="Hosts", text="The press.office, harbour.test, press.office and harbour.test"),
     Capture(url="https://a.test/create", title="Tables", text="Create a virtual table with this statement."),
     Capture(url="https://a.test/long", title="Notes", text="How a virtual table works. Where you can create one."),
     Capture(url="https://a.test/ja", language="ja", title="設定", text="いろいろな オプションがあります"),
@@ -73,6 +75,10 @@ def test_name_with_signs_is_its_word_in_a_boolean_query(site: Bed, query: str) -
 
 def test_name_with_ampersand_comes_before_its_letters(site: Bed) -> None:
     assert site.urls("R&D") == ["https://a.test/labs", "https://a.test/r"]
+
+
+def test_mail_address_comes_before_its_words(site: Bed) -> None:
+    assert site.urls("press.office@harbour.test") == ["https://a.test/mail", "https://a.test/press"]
 
 
 def test_member_behind_an_arrow_comes_before_its_words(site: Bed) -> None:
