@@ -385,7 +385,8 @@ def fold_in_place(text: str) -> str:
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}")
 # What a tag may have by RFC 5646 (4.4.1), and what its column holds.
 _MAX_TAG_CHARS = 35
-_NO_LANGUAGE = frozenset({"und", "mul", "zxx", "mis"})
+# `utf` is what `lang="utf-8"` begins with, an old mistake of page templates.
+_NO_LANGUAGE = frozenset({"und", "mul", "zxx", "mis", "utf"})
 
 _SAMPLE_CHARS = 1000
 _MIN_LETTERS = 20

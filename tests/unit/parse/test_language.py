@@ -25,6 +25,7 @@ from tests import patience
         ("", None),
         (None, None),
         ("und", None),
+        ("utf-8", None),
         ("english", None),
         ("e", None),
         ("en-", None),
