@@ -159,7 +159,7 @@ def test_stopped_run_is_resumed_by_the_next_run(bed: Bed, is_recurring: bool) ->
     job = bed.job(job_id)
     assert (job.state, job.rhythm_at) == ("scheduled" if is_recurring else "completed", rhythm)
     assert job.infra_retry_count == 0
-    with bed.database.write() as session, pytest.raises(Conflict, match="nothing to pause or resume"):
+    with bed.database.write() as session, pytest.raises(Conflict, match="cannot be paused or resumed"):
         resume_run(session, bed.clock, first.id)
 
 

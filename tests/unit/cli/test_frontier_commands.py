@@ -109,7 +109,7 @@ def test_what_robots_txt_says_is_told_from_what_was_read(typed: Any, home: Path)
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
-    [(("domain", "set", "ex.example", "--delay", "0.5"), 1, "once in 1 s"),
+    [(("domain", "set", "ex.example", "--delay", "0.5"), 1, "between 1 s and 3600 s"),
      (("domain", "set", "ex.example"), 1, "nothing is to be changed"),
      (("domain", "set", "ex.example", "--delay", "soon"), 2, "seconds"),
      (("domain", "show", "nowhere.example"), 1, "no crawl has met"),

@@ -25,7 +25,7 @@ _DOC = '"""What it is for."""\n'
         ("jobs/states.py", "from holdfast.index import stream", "stands to its right"),
         ("db/engine.py", "from holdfast.coordination import owners", "stands to its right"),
         ("api/app.py", "from holdfast.cli import main", "never import each other"),
-        ("crawl/engine.py", "from ..wiring import open_app", "higher floor assembly"),
+        ("frontier/leasing.py", "from ..wiring import open_app", "higher floor assembly"),
         ("fetch/__init__.py", "from ..parse import html", "never import each other"),
         ("plugins/x.py", "", "stands on no floor"),
         ("crawl/x.py", "from holdfast.plugins import y", "stands on no floor"),
