@@ -27,11 +27,11 @@ import zstandard
 
 from holdfast import config
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.runfile import step_back
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
+from holdfast.processes.runfile import step_back
 from holdfast.search.analysis import languages_of
 from holdfast.search.asked import AskedWords, TextWeights
 from holdfast.search.outbox import drain, rebuild

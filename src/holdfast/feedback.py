@@ -16,10 +16,10 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, insert_into
 from holdfast.db.models import IssueReport, UsageCount
 from holdfast.errors import NotFound, Unavailable
+from holdfast.events import EventName, record_event
 from holdfast.records import Operator, Public, record
 
 

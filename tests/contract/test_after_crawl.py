@@ -11,8 +11,6 @@ from sqlalchemy import event, insert, select, update
 
 from holdfast import config
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
 from holdfast.db.raw import RawDatabase, Transaction
@@ -21,6 +19,8 @@ from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
 from holdfast.jobs.imports import register_directory
 from holdfast.jobs.indexing import next_to_index
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import open_runtime

@@ -14,8 +14,6 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.clock import SystemClock
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Operation, WarcFile
@@ -30,6 +28,8 @@ from holdfast.operations.long_running import (
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.contact import remember_contact
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive

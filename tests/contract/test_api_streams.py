@@ -19,8 +19,8 @@ from holdfast.auth.roles import Permission, Role
 from holdfast.auth.tokens import make_token, revoke_token
 from holdfast.auth.users import add_user, find_user
 from holdfast.config import JobSettings
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db.models import Event, Execution
+from holdfast.events import EventName, record_event
 from holdfast.jobs import journal
 from holdfast.jobs.journal import LogBook
 from holdfast.webhooks.events import Position, PublicEvent, newest

@@ -16,12 +16,12 @@ from holdfast.api.app import create_inner_app
 from holdfast.api.lifespan import BackgroundTasks
 from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import PageSignal
 from holdfast.feedback import UsageTally
 from holdfast.log import captured
 from holdfast.operations import launching
 from holdfast.operations.launching import OperationLauncher
+from holdfast.processes.runfile import RunFile
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.search import SearchRequest, SearchService
 from tests import patience

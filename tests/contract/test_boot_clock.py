@@ -11,14 +11,14 @@ import pytest
 
 from holdfast import config
 from holdfast.clock import SystemClock, boot_id, from_micros, to_micros
-from holdfast.coordination.boot_clock import follow_wall
-from holdfast.coordination.owners import OwnerProcess, dead_owners, seen_owners
-from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.raw import DatabaseClock, DatabaseReadOnly, SqliteRawDatabase, Transaction, sqlite_path
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
+from holdfast.processes.boot_clock import follow_wall
+from holdfast.processes.owners import OwnerProcess, dead_owners, seen_owners
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import CircuitState, DomainLease, DomainUpdate
 from holdfast.wiring import prepare

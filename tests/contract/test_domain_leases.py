@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import Settings
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.recovery import recover
 from holdfast.crawl.requests import (
     DocumentLimits,
@@ -22,6 +20,8 @@ from holdfast.crawl.requests import (
     open_polite_client,
 )
 from holdfast.errors import Unavailable
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsRecord
 from holdfast.urls import parse
 from holdfast.wiring import Runtime, open_runtime

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.coordination.runfile import alone
 from holdfast.db.models import Edition, WarcFile
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
@@ -18,6 +17,7 @@ from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
 from holdfast.jobs.attempt_queries import attempts_on
+from holdfast.processes.runfile import alone
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals import hiding
 from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among

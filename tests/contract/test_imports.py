@@ -20,7 +20,6 @@ from sqlalchemy import func, select, update
 
 from holdfast.cli.status import describe
 from holdfast.clock import SystemClock
-from holdfast.coordination.steps import FileStep
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, WarcFile
@@ -35,6 +34,7 @@ from holdfast.index.queries import open_stored
 from holdfast.jobs.imports import ImportOptions, begin_import, ensure_import_source
 from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
+from holdfast.steps import FileStep
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.outfile import Digests
 from holdfast.withdrawals.hiding import hide

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
 from holdfast.index.indexer import MAX_KILLS, Indexer, Interrupted, free_dead_indexers, index_pending, open_indexer
 from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
 

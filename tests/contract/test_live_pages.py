@@ -16,8 +16,6 @@ from sqlalchemy import func, select
 
 from holdfast.changes.pairs import TextMode
 from holdfast.config import PolitenessSettings, Settings
-from holdfast.coordination.owners import VISITOR, OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.recovery import recover
 from holdfast.crawl.requests import DomainBusy, RobotsDenied
 from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
@@ -30,6 +28,8 @@ from holdfast.operations.live_pages import (
     extract,
     fetch_live,
 )
+from holdfast.processes.owners import VISITOR, OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.contact import remember_contact
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsRecord
 from holdfast.urls import page_key, parse

@@ -15,12 +15,12 @@ from typing import Any, cast
 import pytest
 
 from holdfast.config import DiskSettings, Settings, Timings
-from holdfast.coordination.runfile import new_name
 from holdfast.crawl.assignment import Assignment, seeds_of
 from holdfast.crawl.process import Process
 from holdfast.db import connect
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
+from holdfast.processes.runfile import new_name
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.wiring import Runtime, prepare

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Unavailable
 from holdfast.jobs.executions import ExecutionOptions, StartedRun, begin
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile

@@ -12,8 +12,6 @@ import pytest
 
 from holdfast.audit import audit_events
 from holdfast.cli import crawl as cli_crawl
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.stopping import ask_to_stop, still_held
 from holdfast.db.audit_events import acting_user
 from holdfast.errors import Unavailable
@@ -21,6 +19,8 @@ from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.views.status import is_abandoned
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import RunnerHolding

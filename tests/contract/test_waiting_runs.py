@@ -14,11 +14,11 @@ from holdfast.cli import job_show, status
 from holdfast.cli.job_selector import open_for_jobs
 from holdfast.cli.printing import runnable
 from holdfast.clock import SystemClock
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import Execution, Job, Owner, Source
 from holdfast.jobs.pauses import RunWait
 from holdfast.jobs.waiting import waits_of
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from tests.api_bed import Server

@@ -15,10 +15,10 @@ from standardwebhooks import Webhook as Verifier
 
 from holdfast.clock import SystemClock
 from holdfast.config import WebhookSettings
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.errors import Conflict
+from holdfast.events import EventName, record_event
 from holdfast.types import FetchRequest
 from holdfast.webhooks import delivery, queries, registry
 from holdfast.webhooks.delivery import (

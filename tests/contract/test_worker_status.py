@@ -13,8 +13,6 @@ from sqlalchemy import insert, text, update
 
 from holdfast.cli import status as shown
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import Execution, Job, Source
 from holdfast.db.models.work import Owner as OwnerRow
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
@@ -23,6 +21,8 @@ from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.views import overview
 from holdfast.jobs.views.overview import JobsOverview, read_overview
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.runner import RunnerHolding

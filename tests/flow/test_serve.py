@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from holdfast.supervision.state import read_parts
+from holdfast.processes.part_states import read_parts
 from tests import patience
 from tests.client import ADMIN, WITH_TOKEN
 from tests.flow.crawler import Crawler

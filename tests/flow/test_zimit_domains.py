@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.jobs.endings import RunResult
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import StopReason
 from tests import patience

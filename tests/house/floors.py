@@ -20,11 +20,12 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "metrics",
         "types",
         "sorting",
+        "steps",
         "outside_text",
         "gzip_streams",
         "urls",
     ),
-    "ground": ("config", "db", "coordination", "series", "audit"),
+    "ground": ("config", "db", "events", "processes", "series", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
@@ -32,7 +33,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention", "webhooks", "explanation",
     ),
-    "assembly": ("wiring", "crawl", "worker", "operations", "supervision", "assistants"),
+    "assembly": ("wiring", "crawl", "worker", "operations", "assistants"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

@@ -39,8 +39,8 @@ SHARED_TABLES = frozenset(
 """Written by both, each for the reason that decision 0027 gives."""
 _FRONTIER = (RAW_TABLES | {"page_groups"}) - {"clock_anchors", "installation", "owners", "warc_files", "index_runs"}
 WRITTEN_IN: dict[str, frozenset[str]] = {
-    # Leases and waits move with the clock of SQLite: `coordination/boot_clock.py`.
-    "coordination": frozenset(
+    # Leases and waits move with the clock of SQLite: `processes/boot_clock.py`.
+    "processes": frozenset(
         {"clock_anchors", "domains", "operations", "owners", "page_crawls", "queues", "webhook_deliveries"}
     ),
     "db": frozenset({"audit_events", "installation"}),
@@ -60,8 +60,8 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
 """What the SQL of a room may change."""
 READ_IN: dict[str, frozenset[str]] = {
     "changes": frozenset({"changes"}),
-    # Who holds a lease: `coordination/boot_clock.py`.
-    "coordination": frozenset({"jobs"}),
+    # Who holds a lease: `processes/boot_clock.py`.
+    "processes": frozenset({"jobs"}),
     "db": frozenset({"clock_anchors", "page_crawls"}),
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),

@@ -42,10 +42,10 @@ from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
+from holdfast.processes.part_states import served_parts
 from holdfast.replay.body import RewrittenPages
 from holdfast.replay.capabilities import MEMBERS_S, ReplayKeys
 from holdfast.search.search import SearchService
-from holdfast.supervision.state import served_parts
 from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier

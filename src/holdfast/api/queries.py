@@ -11,7 +11,6 @@ from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import (
     Document,
@@ -33,6 +32,7 @@ from holdfast.db.models import (
 from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
 from holdfast.operations.overview import ActiveExecution, BrokenFile, DayBytes, SourceBytes
+from holdfast.processes.owners import GONE, WORKER_KINDS
 from holdfast.records import from_row
 from holdfast.types import FAILURES
 from holdfast.urls import surt

@@ -20,9 +20,9 @@ from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.db.schema import SCHEMA, schema_in
+from holdfast.processes.part_states import PartState
 from holdfast.records import IfKnown, Public, record
 from holdfast.search.directory import IndexDirectory
-from holdfast.supervision.state import PartState
 
 DEADLINE_S: Final = 2.0
 FRESH_S: Final = 1.0

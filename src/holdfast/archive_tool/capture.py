@@ -19,8 +19,8 @@ from holdfast.archive_tool.logs import stage_log
 from holdfast.archive_tool.stage import End, StageLog, Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 from holdfast.archive_tool.zimit_flags import zimit_flags
-from holdfast.coordination.runfile import own_command
 from holdfast.errors import HoldfastError
+from holdfast.processes.runfile import own_command
 from holdfast.sources.config import HTTP_WARC_OPTIONS
 from holdfast.warc.reader import read_records
 

@@ -26,8 +26,8 @@ from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.schema import open_to_others
 from holdfast.errors import HoldfastError
-from holdfast.supervision.part_process import FOR_PEOPLE, STARTED_AGAIN
-from holdfast.supervision.state import address_path
+from holdfast.processes.part_process import FOR_PEOPLE, STARTED_AGAIN
+from holdfast.processes.part_states import address_path
 from holdfast.wiring.accounts import setup_link
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
 from holdfast.wiring.processes import ServingProcesses

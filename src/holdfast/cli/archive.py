@@ -16,7 +16,6 @@ from holdfast.cli.parameters import Apply, AsJson, OfSource, command_group
 from holdfast.cli.printing import counter, picked
 from holdfast.cli.resource import Done, OpenDatabase, command
 from holdfast.config import Settings
-from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NotFound, Unavailable
 from holdfast.imports.importer import Importer, IndexedExecution, NothingToIndex, index_execution
@@ -25,6 +24,7 @@ from holdfast.index.indexer import Indexer
 from holdfast.index.maintenance import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.jobs.imports import ImportOptions
 from holdfast.parse.child import ParseChild
+from holdfast.processes.runfile import step_back
 from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import recompute

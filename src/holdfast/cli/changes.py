@@ -20,7 +20,7 @@ from holdfast.cli.formatting import counted, dumps, lines, text
 from holdfast.cli.parameters import OfSource, command_group
 from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Reading, command
-from holdfast.coordination.runfile import step_back
+from holdfast.processes.runfile import step_back
 from holdfast.records import Spelling, encode
 from holdfast.sources.queries import source_id_of
 from holdfast.wiring.archive import Archive

@@ -30,11 +30,11 @@ from holdfast.cli.printing import DRY_RUN, Done, command, picked, runnable
 from holdfast.config import Settings
 from holdfast.config.showing import redacted, walk
 from holdfast.config.timings import PREFIX as TIMINGS
-from holdfast.coordination.disk import is_low, low_volume
 from holdfast.db.migrate import compare, downgrade, migrations
 from holdfast.db.raw import sqlite_path
 from holdfast.db.schema import SCHEMA, open_to_others, schema_of
 from holdfast.errors import Conflict, Unavailable
+from holdfast.processes.disk import is_low, low_volume
 from holdfast.wiring import prepare
 
 database = command_group("The database: check, migrate. Example: holdfast database migrate")

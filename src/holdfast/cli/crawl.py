@@ -32,7 +32,6 @@ from holdfast.cli.printing import Done, picked, runnable
 from holdfast.cli.seeds import find_contact, read_seeds
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.recovery import RecoveryReport, open_store, recover
 from holdfast.crawl.stopping import ask_to_stop, still_held
@@ -42,6 +41,7 @@ from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
 from holdfast.jobs.endings import ending_text, ending_word
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.processes.owners import is_working
 from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files

@@ -28,7 +28,7 @@ from holdfast.crawl.stopping import obeying_signals
 from holdfast.demo.building import CONTACT, TOWN, build_archive
 from holdfast.demo.server import DemoWeb, WebPlace
 from holdfast.demo.tour import DemoTour
-from holdfast.supervision.part_process import ServicePart
+from holdfast.processes.part_process import ServicePart
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.server import listen
 

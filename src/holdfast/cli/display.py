@@ -13,8 +13,8 @@ from typing import Any
 from holdfast.cli.formatting import line
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.runfile import own_command
 from holdfast.jobs.views.status import ExecutionStatus
+from holdfast.processes.runfile import own_command
 from holdfast.sources.plan import CrawlPlan
 
 _LINE_S = 5.0

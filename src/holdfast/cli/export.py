@@ -17,7 +17,6 @@ from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import Code, Days, OfSource, OnlyPublic, command_group
 from holdfast.cli.progress import ProgressLine
 from holdfast.cli.resource import command
-from holdfast.coordination.steps import FileStep
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports import tables
@@ -26,6 +25,7 @@ from holdfast.exports.package_cache import CachedPackage, PackageCache
 from holdfast.exports.queries import ExportReach
 from holdfast.exports.queries import execution as find_execution
 from holdfast.sources.queries import find_source, source_id_of
+from holdfast.steps import FileStep
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by

@@ -27,7 +27,6 @@ from holdfast.cli.printing import picked, runnable
 from holdfast.cli.progress import ProgressLine
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
 from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.packages import FoundFiles, discover, spelled
@@ -39,6 +38,7 @@ from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.classifier import judge_pending
 from holdfast.noise.labels import restore_labels
+from holdfast.processes.runfile import step_back
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain

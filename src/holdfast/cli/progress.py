@@ -22,10 +22,10 @@ from holdfast.cli.formatting import text as plain
 from holdfast.clock import Clock
 
 if TYPE_CHECKING:
-    from holdfast.coordination.steps import FileStep
     from holdfast.index.leases import FileToIndex, ReadProgress
     from holdfast.jobs.views.status import ExecutionStatus
     from holdfast.sources.plan import CrawlPlan
+    from holdfast.steps import FileStep
 
 _LINE_S = 5.0
 _LIVE_S = 0.2

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from holdfast.cli import printing
 from holdfast.cli.printing import Done, Listing, Rows
 from holdfast.config import Settings
-from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
+from holdfast.processes.runfile import step_back
 from holdfast.wiring.archive import open_archive
 
 __all__ = ["Done", "Listing", "OpenDatabase", "Reading", "Rows", "Writing", "command", "runnable"]

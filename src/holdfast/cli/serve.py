@@ -14,12 +14,12 @@ from holdfast import config, log
 from holdfast.cli.parameters import Home
 from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
-from holdfast.coordination.runfile import own_command
 from holdfast.db.schema import make_home
+from holdfast.processes.part_process import ServicePart
+from holdfast.processes.part_states import alone_at
+from holdfast.processes.runfile import own_command
+from holdfast.processes.supervisor import ServiceSupervisor
 from holdfast.sources.contact import HELP_WITHOUT_OPTION, check_contact
-from holdfast.supervision.part_process import ServicePart
-from holdfast.supervision.state import alone_at
-from holdfast.supervision.supervisor import ServiceSupervisor
 
 _DRAIN_S = 30.0
 

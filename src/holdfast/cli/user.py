@@ -16,7 +16,7 @@ from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import Apply, command_group
 from holdfast.cli.resource import Done, Listing, Reading, Writing, command
 from holdfast.errors import Invalid
-from holdfast.supervision.state import address_path
+from holdfast.processes.part_states import address_path
 from holdfast.wiring.archive import Archive
 
 app_command = command_group(

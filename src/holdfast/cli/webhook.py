@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.formatting import one_line
 from holdfast.cli.parameters import command_group, one_of
 from holdfast.cli.resource import Done, Listing, Reading, Writing, command
-from holdfast.coordination.events import EventName
+from holdfast.events import EventName
 from holdfast.webhooks import queries, registry
 from holdfast.webhooks.delivery import send_test
 from holdfast.webhooks.records import DeliveryRecord, WebhookRecord, delivery_record, webhook_record

@@ -20,8 +20,6 @@ from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.runner import example
 from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.stopping import obeying_signals
 from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
@@ -31,6 +29,8 @@ from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_hel
 from holdfast.jobs.slots import preview_rebalance, record_rebalance, show_distribution
 from holdfast.jobs.slots import rebalance as do_rebalance
 from holdfast.jobs.views.listing import count_metrics
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.records import Spelling, encode
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import Jobs, open_jobs

@@ -24,8 +24,6 @@ import uvloop
 from holdfast import __version__, config, log
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.assignment import Assignment, CrawlScope
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, PageRequests
@@ -53,6 +51,8 @@ from holdfast.frontier.adding import DepthRules
 from holdfast.jobs import execution_queries
 from holdfast.jobs.execution_queries import from_json
 from holdfast.parse import ParseChild
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import PRODUCT, CrawlPlan
 from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url

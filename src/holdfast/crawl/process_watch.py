@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.coordination.disk import is_low, shortage
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.engine import CrawlEngine, ProcessEnding
 from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
+from holdfast.processes.disk import is_low, shortage
+from holdfast.processes.runfile import RunFile
 
 _log = log.get()
 _PULSE_S = 0.25

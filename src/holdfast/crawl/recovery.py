@@ -15,7 +15,9 @@ from holdfast import log
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import (
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.failpoints import reach
+from holdfast.processes.owners import (
     GONE,
     WORKER_KINDS,
     OwnerRow,
@@ -24,9 +26,7 @@ from holdfast.coordination.owners import (
     dead_owners,
     delete_ended_visitors,
 )
-from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
-from holdfast.errors import HoldfastError, Unavailable
-from holdfast.failpoints import reach
+from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest

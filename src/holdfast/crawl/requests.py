@@ -16,8 +16,6 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import DATABASE_FILE, Settings
-from holdfast.coordination.owners import VISITOR, OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.process import address_limiter
@@ -30,6 +28,8 @@ from holdfast.fetch.endings import asked_rest
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.frontier.politeness import delay_between
+from holdfast.processes.owners import VISITOR, OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.types import (
     DomainLease,
     DomainUpdate,

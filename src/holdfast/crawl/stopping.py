@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
 
-from holdfast.coordination.owners import GONE, OwnerProcess, living_owners
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.recovery import discard, recover
 from holdfast.jobs import execution_queries, executions
+from holdfast.processes.owners import GONE, OwnerProcess, living_owners
+from holdfast.processes.runfile import RunFile
 from holdfast.records import Operator, record
 from holdfast.types import Outcome
 from holdfast.wiring import Runtime

@@ -21,9 +21,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast import log
-from holdfast.coordination.disk import MountIdentity, shortage
-from holdfast.coordination.owners import OwnerProcess, has_rival, later_rivals, was_closed
-from holdfast.coordination.runfile import RunFile, last_tick, new_name
 from holdfast.crawl.assignment import Assignment, seed_batches
 from holdfast.crawl.recovery import discard, recover
 from holdfast.crawl.stopping import Stops, obeying_signals
@@ -35,6 +32,9 @@ from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
 from holdfast.jobs.executions import StartedRun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.processes.disk import MountIdentity, shortage
+from holdfast.processes.owners import OwnerProcess, has_rival, later_rivals, was_closed
+from holdfast.processes.runfile import RunFile, last_tick, new_name
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FoundUrl, Outcome
 from holdfast.urls import parse

@@ -14,9 +14,9 @@ from threading import Lock
 from holdfast import log
 from holdfast.clock import Clock, digits14
 from holdfast.config import WarcSettings
-from holdfast.coordination.disk import identity_of
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
+from holdfast.processes.disk import identity_of
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.link_filter import FilteredLinks, LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, SlowDocument, left_out
 from holdfast.crawl.storing import Payload, Storage, read_payload
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
+from holdfast.processes.runfile import RunFile
 from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 from holdfast.values import dataclass
 from holdfast.warc.payload import parse_head

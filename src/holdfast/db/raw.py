@@ -1,4 +1,4 @@
-"""The raw connection of crawl, index and coordination: one thread, explicit transactions, bulk loading.
+"""The raw connection of crawl, index and processes: one thread, explicit transactions, bulk loading.
 
 Statements are written once, with `?`. This module has the differences between the two databases (bulk load,
 transaction start, error names) and the handling of the SQLite file: opening it read-only, checking for damage,

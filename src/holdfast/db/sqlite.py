@@ -1,7 +1,7 @@
 """SQLite only: locks that another process holds, and the shared clock.
 
 The clock is the kernel's clock since boot, plus an anchor that all processes of the boot share
-(`coordination/boot_clock.py` sets it). A step of the wall clock does not move it.
+(`processes/boot_clock.py` sets it). A step of the wall clock does not move it.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from tempfile import NamedTemporaryFile, mkdtemp
 from types import TracebackType
 from typing import Any, BinaryIO, Final, NamedTuple, Self
 
-from holdfast.coordination.disk import CachedFile, trim
-from holdfast.coordination.runfile import alone
 from holdfast.errors import Conflict, NoSpace, NotFound, Unavailable
 from holdfast.outside_text import guarded
+from holdfast.processes.disk import CachedFile, trim
+from holdfast.processes.runfile import alone
 from holdfast.warc.outfile import sync_directory
 
 LEDGER, MANIFEST = "target-ledger.jsonl", "capture-manifest.jsonl"

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from holdfast import audit
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, WarcFile
 from holdfast.editions import queries
@@ -24,6 +23,7 @@ from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, s
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, draft_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, WantedCaptures
 from holdfast.errors import Conflict
+from holdfast.events import EventName, record_event
 from holdfast.sorting import sorted_lines
 from holdfast.values import dataclass
 from holdfast.warc.roots import placed

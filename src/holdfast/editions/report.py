@@ -18,7 +18,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
@@ -49,6 +48,7 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.ledger_reading import seeds_of, sightings
 from holdfast.editions.queries import CaptureRow
+from holdfast.events import EventName, record_event
 from holdfast.sorting import sorted_lines
 
 

@@ -20,8 +20,6 @@ from sqlalchemy.orm import Session
 from holdfast import __version__, cancellation
 from holdfast.clock import digits14
 from holdfast.config import DiskSettings
-from holdfast.coordination.disk import demand_room
-from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.editions.edition_view import view_edition
@@ -32,7 +30,9 @@ from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, MemberChanged, Segment, ZipMember, read_segments
 from holdfast.index.queries import CdxRow, cdx_rows
 from holdfast.jobs.store import execution_name
+from holdfast.processes.disk import demand_room
 from holdfast.sorting import sorted_lines
+from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error

@@ -25,15 +25,15 @@ from cachetools import LRUCache
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.config import DiskSettings
-from holdfast.coordination.disk import CachedFile, demand_room, trim
-from holdfast.coordination.runfile import alone
-from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
 from holdfast.exports.queries import ExportedFile, records_noted
 from holdfast.exports.redaction import FOLDER, is_noted, noted_pages, stored_notes
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
+from holdfast.processes.disk import CachedFile, demand_room, trim
+from holdfast.processes.runfile import alone
+from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.roots import locate

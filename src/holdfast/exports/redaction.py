@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import cancellation
-from holdfast.coordination.disk import CachedFile
 from holdfast.exports.zipping import FileRange, Segment
+from holdfast.processes.disk import CachedFile
 from holdfast.urls import page_key
 from holdfast.warc.outfile import sync_directory
 from holdfast.warc.reader import Record, read_records

@@ -14,7 +14,6 @@ from zipfile import ZipInfo
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, HoldfastError, Invalid, NotFound, Unavailable
@@ -50,6 +49,7 @@ from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportOptions, begin_import
 from holdfast.series.counting import Counts
 from holdfast.series.raw_queries import add_counts
+from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc import roots

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.raw import RawDatabase, persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
 from holdfast.failpoints import reach
@@ -38,6 +36,8 @@ from holdfast.index.writing import (
     write_batch,
 )
 from holdfast.parse.child import ParseChild
+from holdfast.processes.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
+from holdfast.processes.runfile import RunFile
 from holdfast.values import dataclass
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS

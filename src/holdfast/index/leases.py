@@ -13,11 +13,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.owners import beat_owner
 from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import LeaseLost
 from holdfast.parse.content import SiteTemplate
+from holdfast.processes.owners import beat_owner
 from holdfast.sources.extraction import extraction_rules
 from holdfast.warc import queries as files
 from holdfast.warc.record import ORDINALS

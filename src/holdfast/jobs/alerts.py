@@ -16,11 +16,11 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock, from_micros
-from holdfast.coordination.events import EventName, record_event
-from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import Database, insert_into, moment_in, server_clock
 from holdfast.db.models import Alert, AlertTurn, Execution, Job, JobEvent, Owner, Series, Source
+from holdfast.events import EventName, record_event
 from holdfast.jobs.journal import STATUS
+from holdfast.processes.owners import GONE, WORKER_KINDS
 from holdfast.records import Operator, from_row, record
 from holdfast.series.counting import STATUSES
 from holdfast.series.queries import SeriesPoint, last_minutes

@@ -19,7 +19,6 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
-from holdfast.coordination.events import order_events
 from holdfast.db.engine import Database
 from holdfast.db.models import (
     Change,
@@ -36,6 +35,7 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.db.models.base import Json, Moment
+from holdfast.events import order_events
 from holdfast.outside_text import clean
 
 

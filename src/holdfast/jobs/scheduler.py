@@ -16,10 +16,10 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.events import drop_old_events, has_old_events
 from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import JobEvent
 from holdfast.errors import Unavailable
+from holdfast.events import drop_old_events, has_old_events
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.alerts import look_for_alerts
 from holdfast.jobs.journal import anything_aged, drop_events, emit, has_events, prune_aged, tell_queued

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.clock import Clock, from_micros
 from holdfast.config import Settings
-from holdfast.coordination.disk import low_volume
-from holdfast.coordination.owners import WORKER_KINDS, OwnerRow, seen_owners
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.jobs.pauses import RunWait, awaited
+from holdfast.processes.disk import low_volume
+from holdfast.processes.owners import WORKER_KINDS, OwnerRow, seen_owners
 from holdfast.sources.contact import ContactMissing, known_contact
 
 if TYPE_CHECKING:

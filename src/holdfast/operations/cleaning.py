@@ -20,7 +20,6 @@ from holdfast.archive_tool.storage import (
     storage_statistics,
 )
 from holdfast.config import StorageSettings
-from holdfast.coordination.disk import identity_of
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.imports.importer import KEPT
@@ -35,6 +34,7 @@ from holdfast.jobs.administration.maintenance import (
 )
 from holdfast.jobs.views.listing import admin_state
 from holdfast.operations.crawl_watchdog import TOOLS
+from holdfast.processes.disk import identity_of
 from holdfast.values import dataclass
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file

@@ -30,7 +30,6 @@ from holdfast.archive_tool.outcome import is_storage_errno
 from holdfast.archive_tool.output_directory import STATE_NAME, holder_of, load_state, write_whole
 from holdfast.clock import Clock
 from holdfast.config import RecoverySettings, Settings
-from holdfast.coordination.disk import low_volume
 from holdfast.db.engine import machine_clock
 from holdfast.db.models import Recovery
 from holdfast.errors import Invalid, Unavailable
@@ -42,6 +41,7 @@ from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import CrawlFigures, CrawlValues, RecordedFigures, WarcCheckFigures, textfile
+from holdfast.processes.disk import low_volume
 from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder

@@ -16,12 +16,12 @@ from typing import Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.directory_id import directory_id
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database, server_clock
 from holdfast.errors import HoldfastError
 from holdfast.operations.long_running import HeldOperation, OperationLeases
 from holdfast.operations.uploads import remove_expired
+from holdfast.processes.directory_id import directory_id
+from holdfast.processes.runfile import RunFile
 
 MODULE: Final = f"{__package__}.process"
 """The program of a process that runs one operation."""

@@ -18,12 +18,12 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
-from holdfast.coordination.runfile import boot_id, is_held
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import queries
+from holdfast.processes.runfile import boot_id, is_held
 
 LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take over its operation."""

@@ -8,11 +8,11 @@ import threading
 
 from holdfast import config, log
 from holdfast.clock import SystemClock
-from holdfast.coordination.runfile import step_back
 from holdfast.errors import Unavailable
 from holdfast.operations.long_running import HeldOperation
 from holdfast.operations.running import run_operation
 from holdfast.operations.works import WORKS
+from holdfast.processes.runfile import step_back
 from holdfast.withdrawals.viewers import see_everything
 
 

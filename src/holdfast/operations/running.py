@@ -11,7 +11,6 @@ from typing import Any
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.runfile import RunFile
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, LeaseLost, NoSpace, Unavailable
@@ -25,6 +24,7 @@ from holdfast.operations.long_running import (
     OperationState,
     find,
 )
+from holdfast.processes.runfile import RunFile
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime
 

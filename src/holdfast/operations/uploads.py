@@ -23,14 +23,14 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.directory_id import directory_id
-from holdfast.coordination.disk import demand_room
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, machine_clock, moment_in
 from holdfast.db.models import Operation, Upload
 from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
 from holdfast.operations import queries
 from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, start
+from holdfast.processes.directory_id import directory_id
+from holdfast.processes.disk import demand_room
 from holdfast.warc.outfile import disk_error
 
 AT_ONCE = 100

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.coordination.steps import FileStep
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze, verify_frozen
 from holdfast.editions.report import write_report
@@ -32,6 +31,7 @@ from holdfast.records import encode, from_row
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
+from holdfast.steps import FileStep
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import locate

@@ -17,10 +17,10 @@ from socket import gethostname
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from holdfast.coordination.directory_id import directory_id, read_directory_id
-from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.failpoints import reach
+from holdfast.processes.directory_id import directory_id, read_directory_id
+from holdfast.processes.runfile import boot_id
 from holdfast.search.engine import IndexBroken
 from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
 

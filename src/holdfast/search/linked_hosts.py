@@ -20,8 +20,8 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
+from holdfast.processes.runfile import alone
 from holdfast.search import linked_queries, queries
 from holdfast.search.addresses import host_of
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere

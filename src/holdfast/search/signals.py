@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
+from holdfast.processes.runfile import alone
 from holdfast.search import queries
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
 from holdfast.search.outbox import Stopping, checked, demand_outbox, take_over_signals

@@ -22,10 +22,10 @@ from sqlalchemy.orm import Session
 from holdfast import __version__, audit, log
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings, WebhookSettings
-from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.errors import HoldfastError
+from holdfast.events import EventName, record_event
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.outside_text import clean

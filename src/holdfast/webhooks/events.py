@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from holdfast.coordination.events import EventName
 from holdfast.db.models import Change, Event, Job, JobEvent, Snapshot, Source
+from holdfast.events import EventName
 from holdfast.jobs.journal import COMPLETED, PROGRESS, STATUS
 from holdfast.outside_text import clean
 from holdfast.withdrawals.visibility import is_withdrawn

@@ -22,11 +22,11 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.config import WebhookSettings
-from holdfast.coordination.events import EventName
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import Webhook
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
+from holdfast.events import EventName
 from holdfast.fetch.guard import REFUSAL, AddressGuard, parse_target
 from holdfast.sources.queries import source_by_code
 from holdfast.urls import parse

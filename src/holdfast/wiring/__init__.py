@@ -8,11 +8,11 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.boot_clock import follow_wall
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, RawDatabase, sqlite_path
 from holdfast.db.schema import prepare as prepare_database
 from holdfast.frontier import Frontier, FrontierSettings
+from holdfast.processes.boot_clock import follow_wall
 from holdfast.values import dataclass
 from holdfast.warc.roots import link_captures
 

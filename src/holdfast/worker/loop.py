@@ -17,10 +17,6 @@ from typing import Final, NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.boot_clock import follow_wall
-from holdfast.coordination.disk import low_volume, shortage
-from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.recovery import recover
 from holdfast.crawl.stopping import Stops
 from holdfast.db.engine import Database, SessionClock, machine_clock
@@ -33,6 +29,10 @@ from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import backend_of
+from holdfast.processes.boot_clock import follow_wall
+from holdfast.processes.disk import low_volume, shortage
+from holdfast.processes.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
+from holdfast.processes.runfile import RunFile
 from holdfast.search.directory import IndexDirectory
 from holdfast.sources.contact import ContactMissing, known_contact
 from holdfast.sources.members_file import note_members

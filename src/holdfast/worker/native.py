@@ -14,7 +14,6 @@ from typing import Any, Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.recovery import discard, open_store, recover
 from holdfast.crawl.stopping import Stops
@@ -31,6 +30,7 @@ from holdfast.jobs.executions import StartedRun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.processes.disk import MountIdentity, storage_trouble
 from holdfast.sources.contact import contact_of
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Outcome, UrlKind

@@ -24,7 +24,6 @@ from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics
 from holdfast.archive_tool.output_directory import hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import consolidate, discover_warcs, temp_warcs
 from holdfast.clock import Clock
-from holdfast.coordination.steps import FileStep
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, UrlRefused
 from holdfast.imports.importer import KEPT, ImportedFile, Importer
@@ -32,6 +31,7 @@ from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer
 from holdfast.jobs.endings import Counts, StartPage
 from holdfast.jobs.imports import ImportOptions
+from holdfast.steps import FileStep
 from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Runtime

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from holdfast import config
-from holdfast.coordination.runfile import new_name
 from holdfast.crawl.assignment import Assignment, seeds_of
 from holdfast.crawl.recovery import RecoveryReport, recover
 from holdfast.jobs import executions
+from holdfast.processes.runfile import new_name
 from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 from tests.flow.crawler import Crawler

@@ -13,8 +13,8 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter

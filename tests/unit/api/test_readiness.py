@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.api.readiness import ReadinessProbe
-from holdfast.supervision.state import PartState
+from holdfast.processes.part_states import PartState
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeArchive, MakeClient
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.status import status
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from tests.execution import begun_execution
 from tests.typed import Typist
 

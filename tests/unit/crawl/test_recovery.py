@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.recovery import discard, recover
 from holdfast.errors import LeaseLost
 from holdfast.index import forgetting
 from holdfast.index.indexer import INDEX_VERSION, Indexer, index_pending
 from holdfast.index.leases import FileLease, ReadProgress, claim
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest

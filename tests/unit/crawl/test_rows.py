@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination.owners import OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.process import RowControl
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.wiring import Runtime
 from tests.execution import begun_execution
 

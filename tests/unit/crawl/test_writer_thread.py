@@ -11,13 +11,13 @@ from threading import Event
 import pytest
 
 from holdfast.config import WarcSettings
-from holdfast.coordination.runfile import RunFile, parsed_attempts
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.storing import WarcStorage
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.crawl.writer_thread import LARGE_BYTES, CaptureWriter
 from holdfast.parse import ParseChild
+from holdfast.processes.runfile import RunFile, parsed_attempts
 from holdfast.types import Body, FetchRequest, Visit
 from holdfast.warc.record import sha256_of
 from tests.unit.crawl.bed import Answer, Bed, Bytes, attempt, fetched, make_bed

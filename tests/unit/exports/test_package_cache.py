@@ -13,11 +13,11 @@ from sqlalchemy import event
 from holdfast import cancellation
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
-from holdfast.coordination.steps import FileStep
 from holdfast.db.models import Withdrawal
 from holdfast.errors import NoSpace
 from holdfast.exports.package_cache import LAYOUT, PackageBusy, PackageCache
 from holdfast.exports.redaction import FOLDER, is_noted, noted_pages
+from holdfast.steps import FileStep
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive

@@ -30,7 +30,9 @@ _SITE = [
     Capture(url="https://a.test/python", title="Classes", text="Write @property above the method."),
     Capture(url="https://a.test/download", title="Sources", text="See https://www2.other.test/cgi/src for the code."),
     Capture(url="https://a.test/mail", title="Contact", text="Write to press.office@harbour.test or call."),
-    Capture(url="https://a.test/press", title="Hosts", text="The press.office, harbour.test, press.office and harbour.test"),
+    Capture(
+        url="https://a.test/press", title="Hosts", text="The press.office, harbour.test, press.office and harbour.test"
+    ),
     Capture(url="https://a.test/create", title="Tables", text="Create a virtual table with this statement."),
     Capture(url="https://a.test/long", title="Notes", text="How a virtual table works. Where you can create one."),
     Capture(url="https://a.test/ja", language="ja", title="設定", text="いろいろな オプションがあります"),

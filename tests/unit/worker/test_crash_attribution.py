@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.db.raw import DatabaseDamaged
 from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
 from holdfast.jobs.endings import FailureCause, RunResult
+from holdfast.processes.disk import MountIdentity, storage_trouble
 from holdfast.worker.runner import crashed, failure_of, tail
 
 OUT = Path("/archive/ex")

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import FetchSettings, PolitenessSettings, Settings
-from holdfast.coordination.owners import VISITOR, OwnerProcess
-from holdfast.coordination.runfile import RunFile
 from holdfast.crawl import outcomes
 from holdfast.crawl.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
@@ -20,6 +18,8 @@ from holdfast.jobs.administration.frontier_actions import set_domain
 from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site
+from holdfast.processes.owners import VISITOR, OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.sources.codes import free_code
 from holdfast.sources.contact import ContactMissing, ContactRefused
 from holdfast.sources.queries import SiteSource

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from holdfast.api import queries
 from holdfast.api.figures import CountedWork
 from holdfast.api.live.hub import Frame, frame
-from holdfast.coordination.disk import low_volume
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import HoldfastError
@@ -28,6 +27,7 @@ from holdfast.jobs.journal import (
     read_lines,
 )
 from holdfast.jobs.views.listing import execution, newest_logs, numbered_execution
+from holdfast.processes.disk import low_volume
 from holdfast.records import Operator, record
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive

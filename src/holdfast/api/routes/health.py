@@ -23,10 +23,10 @@ from holdfast.api.readiness import ReadinessProbe, Ready
 from holdfast.api.record_answers import record_response
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
-from holdfast.coordination.disk import low_volume
 from holdfast.errors import HoldfastError
+from holdfast.processes.disk import low_volume
+from holdfast.processes.part_states import PartState, served_parts
 from holdfast.records import IfKnown, Public, record
-from holdfast.supervision.state import PartState, served_parts
 from holdfast.withdrawals.viewers import viewer
 
 _log = log.get()

@@ -16,12 +16,12 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
-from holdfast.coordination.directory_id import directory_id
 from holdfast.db.models import Operation
 from holdfast.operations import long_running, queries
 from holdfast.operations.launching import OperationLauncher
 from holdfast.operations.long_running import OperationKind, OperationState
 from holdfast.operations.records import OperationRecord, operation_record
+from holdfast.processes.directory_id import directory_id
 
 router = LazyRouter(prefix="/api/admin", tags=["operations"])
 OperationId = Annotated[RowId, Path(description="An operation's id.", examples=[7])]

@@ -28,9 +28,6 @@ from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.config.showing import SettingOrigin, SettingRecord, settings_in_force
-from holdfast.coordination.disk import is_low
-from holdfast.coordination.owners import GONE, OwnerRow, OwnerState, judged
-from holdfast.coordination.runfile import parsed_attempts
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
@@ -57,6 +54,9 @@ from holdfast.operations.queries import latest_of_kinds, outstanding_bytes
 from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.operations.stores import CleanReceipt, CleanTarget, StoreSizes, clean, weigh
 from holdfast.operations.uploads import uploads_folder
+from holdfast.processes.disk import is_low
+from holdfast.processes.owners import GONE, OwnerRow, OwnerState, judged
+from holdfast.processes.runfile import parsed_attempts
 from holdfast.records import from_row
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory

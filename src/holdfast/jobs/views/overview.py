@@ -8,11 +8,11 @@ from typing import Final
 
 from holdfast.clock import Clock, from_micros, moment_or_none, to_micros
 from holdfast.config import Settings
-from holdfast.coordination.disk import low_volume
 from holdfast.db.raw import RawDatabase, Transaction, WriteRefusal, last_refusal
 from holdfast.jobs.execution_queries import from_json
 from holdfast.jobs.pauses import WaitCode
 from holdfast.jobs.waiting import queued_runs, waiting_runs, workers_at_work
+from holdfast.processes.disk import low_volume
 from holdfast.records import Operator, record
 
 

@@ -9,11 +9,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Domain
 from holdfast.jobs.alerts import MINUTES, AlertName, firing, open_workers, running_jobs
 from holdfast.metrics import RecordedCrawls
+from holdfast.processes.owners import GONE, WORKER_KINDS
 from holdfast.series.counting import COUNTED, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, queue_length, series_totals
 from holdfast.types import FAILURES

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.coordination.owners import living_owners
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, ending_word, rule_of, sentence_of
 from holdfast.jobs.execution_queries import ImportedFiles
 from holdfast.jobs.pauses import paused_s, worked_s
+from holdfast.processes.owners import living_owners
 from holdfast.records import Operator, from_row, record
 from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 

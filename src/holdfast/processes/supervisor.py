@@ -23,8 +23,8 @@ from typing import Final
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.supervision.output import Lines, tell, write
-from holdfast.supervision.part_process import (
+from holdfast.processes.part_output import Lines, tell, write
+from holdfast.processes.part_process import (
     FOR_PEOPLE,
     STARTED_AGAIN,
     PartProcess,
@@ -32,8 +32,8 @@ from holdfast.supervision.part_process import (
     how_it_ended,
     reap_strangers,
 )
-from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
-from holdfast.supervision.state import PartState, PartStatus, write_parts
+from holdfast.processes.part_states import PartState, PartStatus, write_parts
+from holdfast.processes.restarts import DEATHS, WINDOW_S, Restarts
 
 READY: Final = "serving "
 """Prefix of the line in which the front reports that it is ready; its address follows."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.coordination.runfile import RunFile, boot_id, claimed, is_held, is_hidden
 from holdfast.db.raw import RawDatabase, Row, Transaction, synchronise
+from holdfast.processes.runfile import RunFile, boot_id, claimed, is_held, is_hidden
 from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.coordination.runfile import RunFile, claimed, clear_slots, is_held, last_tick, parsed_attempts
+from holdfast.processes.runfile import RunFile, claimed, clear_slots, is_held, last_tick, parsed_attempts
 
 _HOLDER = """
-import sys; from pathlib import Path; from holdfast.coordination.runfile import RunFile
+import sys; from pathlib import Path; from holdfast.processes.runfile import RunFile
 run = RunFile(Path(sys.argv[1]), "holder.run"); run.tick(12.5); run.take(0, 77, 12.25)
 print("ready", flush=True); sys.stdin.read()
 """
@@ -146,7 +146,7 @@ def test_one_that_could_not_be_made_leaves_neither_a_file_nor_a_descriptor(
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     with monkeypatch.context() as patched:
-        patched.setattr(f"holdfast.coordination.runfile.{step}", refuses)
+        patched.setattr(f"holdfast.processes.runfile.{step}", refuses)
         for _ in range(5):
             with pytest.raises(OSError, match="No space left"):
                 RunFile(tmp_path)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from holdfast import config
-from holdfast.coordination.disk import is_low, low_volume, shortage, storage_trouble
+from holdfast.processes.disk import is_low, low_volume, shortage, storage_trouble
 from tests import needs
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.cli.serve import parts_of
 from holdfast.errors import Conflict
-from holdfast.supervision.output import Lines, labelled
-from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
-from holdfast.supervision.state import PartState, PartStatus, alone_at, lock_path, read_parts, write_parts
+from holdfast.processes.part_output import Lines, labelled
+from holdfast.processes.part_states import PartState, PartStatus, alone_at, lock_path, read_parts, write_parts
+from holdfast.processes.restarts import DEATHS, WINDOW_S, Restarts
 
 _STATUS = PartStatus(
     name="worker", state=PartState.FAILING, pid=7, since=datetime(2026, 11, 17, tzinfo=UTC), restarts=9, last_exit="x"

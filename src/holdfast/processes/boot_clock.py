@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.clock import Clock, boot_id, to_micros
-from holdfast.coordination.owners import GONE, located
-from holdfast.coordination.runfile import is_held
 from holdfast.db.raw import DatabaseReadOnly, RawDatabase, Transaction
 from holdfast.db.sqlite import ANCHOR, DatabaseLocked, since_boot
 from holdfast.errors import NoSpace
+from holdfast.processes.owners import GONE, located
+from holdfast.processes.runfile import is_held
 
 _LEAST = 1_000_000
 _SILENCE = GONE.seconds * 1_000_000

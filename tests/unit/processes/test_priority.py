@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 
-from holdfast.coordination.runfile import step_back
+from holdfast.processes.runfile import step_back
 
-_TOLD = "from holdfast.coordination.runfile import step_back; print(step_back(7), step_back(3), step_back(9))"
+_TOLD = "from holdfast.processes.runfile import step_back; print(step_back(7), step_back(3), step_back(9))"
 
 
 def test_a_process_steps_back_and_stays_there() -> None:

@@ -17,8 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from holdfast.coordination.runfile import alone, is_held
 from holdfast.errors import Conflict
+from holdfast.processes.runfile import alone, is_held
 from holdfast.values import dataclass
 
 _LOCK = "serve.lock"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from holdfast.supervision.output import Lines
+from holdfast.processes.part_output import Lines
 from holdfast.values import dataclass
 
 _PR_SET_PDEATHSIG = 1

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination.owners import (
+from holdfast.db.raw import RawDatabase
+from holdfast.errors import HoldfastError
+from holdfast.processes.owners import (
     OwnerProcess,
     OwnerState,
     cleaning_up,
@@ -26,9 +28,7 @@ from holdfast.coordination.owners import (
     owner_row,
     was_closed,
 )
-from holdfast.coordination.runfile import RunFile, claimed, is_held, parsed_attempts
-from holdfast.db.raw import RawDatabase
-from holdfast.errors import HoldfastError
+from holdfast.processes.runfile import RunFile, claimed, is_held, parsed_attempts
 from tests.clock import FakeClock
 from tests.execution import begun_execution
 

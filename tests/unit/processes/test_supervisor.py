@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.coordination.runfile import own_command
-from holdfast.supervision import restarts
-from holdfast.supervision.part_process import ServicePart
-from holdfast.supervision.state import PartState, PartStatus, read_parts
-from holdfast.supervision.supervisor import ServiceSupervisor
+from holdfast.processes import restarts
+from holdfast.processes.part_process import ServicePart
+from holdfast.processes.part_states import PartState, PartStatus, read_parts
+from holdfast.processes.runfile import own_command
+from holdfast.processes.supervisor import ServiceSupervisor
 from tests import patience
 
 # A front that says that it answers, and parts that wait for a signal.
@@ -42,8 +42,8 @@ import json, sys
 from pathlib import Path
 from holdfast import log
 from holdfast.cli.serve import supervise
-from holdfast.supervision import restarts
-from holdfast.supervision.part_process import ServicePart
+from holdfast.processes import restarts
+from holdfast.processes.part_process import ServicePart
 home, drain_s, programs = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
 log.configure("INFO")
 restarts._FIRST_S, restarts._LONGEST_S = 0.01, 0.05

@@ -1,0 +1,1 @@
+"""Which processes live, by their file locks and heartbeats; child processes, and how they are kept running."""

@@ -1,1 +1,0 @@
-"""`holdfast serve`: the parts of one installation as child processes under one supervisor."""
