@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.archive_tool.docker import crawl_environment, launch
+from holdfast.archive_tool.docker import ask, crawl_environment, launch
 from holdfast.archive_tool.errors import CaptureUnavailable
 from holdfast.archive_tool.flags import Backend, Options
 from holdfast.archive_tool.logs import stage_log
-from holdfast.archive_tool.stage import End, StageLog, Tools
+from holdfast.archive_tool.outcome import EndState
+from holdfast.archive_tool.stage import StageLog, Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 from holdfast.archive_tool.zimit_flags import zimit_flags
 from holdfast.errors import HoldfastError
@@ -48,7 +48,7 @@ def crawl_command(options: Options) -> list[str]:
     return [*own_command(*words)]
 
 
-def capture(tools: Tools, backend: Backend) -> End:
+def capture(tools: Tools, backend: Backend) -> EndState:
     """Capture without zimit and give the WARC files their stable names.
 
     Succeeds if at least one page was fetched and at least one response is HTML. Raise `CaptureUnavailable` for a
@@ -69,13 +69,15 @@ class _HttpCapture:
         self._tools, self._options = tools, tools.options
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
         self._answer: list[bytes] = []
+        self._passed_on = 0
+        """Requests to stop that the crawl has received."""
         self._output = StageLog(
             stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()),
             self._hear,
             tools.stop_request.wake,
         )
 
-    def run(self) -> End:
+    def run(self) -> EndState:
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
         process = launch(crawl_command(self._options), crawl_environment(), subprocess.PIPE)
@@ -89,39 +91,29 @@ class _HttpCapture:
         consolidate(self._options.output_dir, captured, self._tools.clock)
         log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
         if stopped:
-            return End.STOPPED
+            return EndState.STOPPED
         # A site that answers every request with an error page is not captured.
         good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
-        return End.SUCCESS if good else End.FAILED
+        return EndState.SUCCESS if good else EndState.FAILED
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
         """Report statistics until the crawl ends; return whether a stop was requested."""
-        stop_request, passed_on = self._tools.stop_request, 0
+        stop_request = self._tools.stop_request
         while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
-            if stop_request.requests > passed_on:
-                passed_on = stop_request.requests
+            if stop_request.requests > self._passed_on:
+                self._passed_on = stop_request.requests
                 process.terminate()
-            elif not stop_request.wait_until(partial(self._is_woken, passed_on), self._tools.times.status_every):
+            elif not stop_request.wait_until(
+                lambda: self._output.is_over or stop_request.requests > self._passed_on, self._tools.times.status_every
+            ):
                 self._report()
-        return passed_on > 0
-
-    def _is_woken(self, passed_on: int) -> bool:
-        return self._output.is_over or self._tools.stop_request.requests > passed_on
+        return self._passed_on > 0
 
     def _report(self) -> None:
         command = own_command("status", "--json", "--home", str(self._folder / "home"))
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                check=False,
-                env=crawl_environment(),
-                timeout=_ANSWER_S,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            found = json.loads(done.stdout)["executions"][0]
+            found = json.loads(ask(command, crawl_environment(), _ANSWER_S).stdout)["executions"][0]
             self._output.note(self._statistics(found))
         except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
             return

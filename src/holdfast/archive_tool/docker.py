@@ -15,17 +15,17 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 from holdfast import log
-from holdfast.archive_tool.errors import ToolMissing
+from holdfast.archive_tool.errors import DockerMissing, ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
-from holdfast.errors import Unavailable
 from holdfast.values import dataclass
 
 _PLAIN = (
@@ -112,8 +112,6 @@ class Times:
 
 
 LOOKUPS = 5
-
-
 INSIDE = "/output"
 SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
 """Exit codes of success and of stops at a limit with all files preserved: size, time and disk.
@@ -122,14 +120,8 @@ Includes the size and time codes of other crawler versions. Such a crawl is not 
 """
 START_FAILURES = frozenset({125, 126, 127})
 """The daemon refused the container, or the image lacks the program."""
-_POLL_S = 0.2
+_POLL_S = 0.1
 _ID = re.compile(r"[0-9a-f]{6,64}")
-
-
-class DockerMissing(Unavailable):
-    """The container engine does not respond."""
-
-    code = "docker_missing"
 
 
 def crawl_arguments(options: Options, workers: int, config: Path | None, *, captured_bytes: int = 0) -> list[str]:
@@ -182,12 +174,38 @@ def inside_path(path: Path, output_dir: Path) -> str | None:
     return f"{INSIDE}/{path.relative_to(output_dir)}"
 
 
+def ask(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end and return what it said; raise OSError or `subprocess.TimeoutExpired` if it cannot."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        timeout=timeout_s,
+        start_new_session=True,
+    )
+
+
+def wait_for(process: subprocess.Popen[bytes], seconds: float, ends: Callable[[], bool]) -> int | None:
+    """Return the exit code of a program; None once the time is over or `ends()` is true."""
+    waited = 0.0
+    while waited < seconds and not ends():
+        try:
+            return process.wait(timeout=_POLL_S)
+        except subprocess.TimeoutExpired:
+            waited += _POLL_S
+    return None
+
+
 class Docker:
     def __init__(self, times: Times) -> None:
         self._times = times
 
     def check(self) -> str:
-        done = self._demand(["docker", "--version"])
+        done = self.ask("--version")
         if done.returncode != 0:
             raise DockerMissing(f"docker --version ended with {done.returncode}: {done.stderr[:200]}")
         return done.stdout.strip()
@@ -195,23 +213,17 @@ class Docker:
     def daemon(self) -> str:
         """Return the version of the daemon; raise `DockerMissing` if the daemon or the command is unavailable."""
         # The client answers `docker --version` even while its daemon is down.
-        done = self._demand(["docker", "version", "--format", "{{.Server.Version}}"])
+        done = self.ask("version", "--format", "{{.Server.Version}}")
         if done.returncode != 0 or not done.stdout.strip():
             said = " ".join((done.stderr or done.stdout).split())[:200]
             raise DockerMissing(f"docker is installed, and its daemon does not answer: {said or done.returncode}")
         return done.stdout.strip()
 
-    def _demand(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        try:
-            return self._ask(command)
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
-
     def containers(self, label: str) -> list[str]:
         """Return the ids of running containers with a label; empty if the engine does not respond."""
         try:
-            done = self._ask(["docker", "ps", "-q", "--filter", f"label={label}"])
-        except (OSError, subprocess.TimeoutExpired):
+            done = self.ask("ps", "-q", "--filter", f"label={label}")
+        except DockerMissing:
             return []
         # Only what looks like an id is passed on as an argument of `docker stop`.
         return [word for word in done.stdout.split() if _ID.fullmatch(word)] if done.returncode == 0 else []
@@ -220,69 +232,61 @@ class Docker:
         """Stop a container with its grace, which ends as soon as `urgent()` is true; return whether the engine
         confirmed.
         """
-        grace = 0.0 if urgent() else self._times.stop_grace
+        hurried, margin = urgent(), self._times.stop_margin
         # Whole seconds are all that docker takes; a scaled-down grace is never rounded down to none.
-        seconds = max(1, round(grace)) if grace else 0
+        seconds = 0 if hurried else max(1, round(self._times.stop_grace))
         try:
             process = launch(["docker", "stop", "-t", str(seconds), container], docker_environment())
         except OSError:
             return False
-        waited, limit = 0.0, seconds + self._times.stop_margin
-        while waited < limit:
-            try:
-                return process.wait(timeout=_POLL_S) == 0
-            except subprocess.TimeoutExpired:
-                waited += _POLL_S
-            # A second request to end takes the rest of the grace away.
-            if urgent() and grace:
-                self.run_quietly(["docker", "kill", container], self._times.docker_answer)
-                grace = 0.0
-        process.kill()
-        process.wait()
-        return False
+        code = wait_for(process, seconds + margin, lambda: not hurried and urgent())
+        # A second request to end takes the rest of the grace away.
+        if code is None and not hurried and urgent():
+            with suppress(DockerMissing):
+                self.ask("kill", container)
+            code = wait_for(process, margin, lambda: False)
+        if code is None:
+            process.kill()
+            process.wait()
+        return code == 0
 
-    def run_quietly(self, command: Sequence[str], timeout: float) -> bool:
-        """Run another docker command; return whether it succeeded within the timeout."""
+    def ask(self, *words: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Run another docker command; raise `DockerMissing` if docker does not answer in time."""
         try:
-            return self._ask(list(command), timeout=timeout).returncode == 0
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-
-    def _ask(self, command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env=docker_environment(),
-            timeout=timeout or self._times.docker_answer,
-            start_new_session=True,
-        )
+            return ask(["docker", *words], docker_environment(), timeout_s or self._times.docker_answer)
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
 
 
-_ASK_S = 120.0
+_CHMOD_S = 120.0
 _READ = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _ENTER = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
-Chmod = Callable[[Path, int], None]
 
-
-def relax(output_dir: Path, chmod: Chmod = os.chmod) -> int:
+def relax(docker: Docker, output_dir: Path, *, image: str, container: str | None) -> bool:
     """Add read permission (and execute for directories) below the temporary and stable directories.
 
-    Return the number of failures: files of another user cannot be changed from here.
+    The container's own user does it where ours lacks the rights. Return whether everything succeeded.
     """
     failures = 0
     for top in [*temp_dirs_in(output_dir), output_dir / WARCS]:
-        failures += _relax_one(top, chmod)
+        failures += _relax_one(top)
         for root, folders, names in os.walk(top, followlinks=False):
-            failures += sum(_relax_one(Path(root, name), chmod) for name in (*folders, *names))
-    return failures
+            failures += sum(_relax_one(Path(root, name)) for name in (*folders, *names))
+    if not failures:
+        return True
+    if container is not None:
+        words = ["exec", container, "chmod"]
+    else:
+        words = ["run", "--rm", "-v", f"{output_dir}:{INSIDE}", "--entrypoint", "chmod", image]
+    done = False
+    with suppress(DockerMissing):
+        done = docker.ask(*words, "-R", "a+rX", INSIDE, timeout_s=_CHMOD_S).returncode == 0
+    log.get().info("permissions.relaxed", failures=failures, by_container=done)
+    return done
 
 
-def _relax_one(path: Path, chmod: Chmod) -> int:
+def _relax_one(path: Path) -> int:
     try:
         mode = path.lstat().st_mode
         # A link may lead out of the directory: permissions are changed by name only below it.
@@ -290,27 +294,9 @@ def _relax_one(path: Path, chmod: Chmod) -> int:
             return 0
         wanted = stat.S_IMODE(mode) | _READ | (_ENTER if stat.S_ISDIR(mode) else 0)
         if wanted != stat.S_IMODE(mode):
-            chmod(path, wanted)
+            path.chmod(wanted)
     except FileNotFoundError:
         return 0
     except OSError:
         return 1
     return 0
-
-
-def relax_with(docker: Docker, output_dir: Path, *, image: str, container: str | None, chmod: Chmod = os.chmod) -> bool:
-    """Relax permissions, as the container's own user where ours lacks the rights; return whether everything
-    succeeded.
-    """
-    failures = relax(output_dir, chmod)
-    if not failures:
-        return True
-    change = ["chmod", "-R", "a+rX", INSIDE]
-    if container is not None:
-        command = ["docker", "exec", container, *change]
-    else:
-        command = ["docker", "run", "--rm", "-v", f"{output_dir}:{INSIDE}"]
-        command += ["--entrypoint", change[0], image, *change[1:]]
-    done = docker.run_quietly(command, _ASK_S)
-    log.get().info("permissions.relaxed", failures=failures, by_container=done)
-    return done

@@ -32,7 +32,6 @@ class FlagRefused(ToolConfigRefused):
     def __init__(self, flag: str, reason: str) -> None:
         # "unrecognized arguments" is the phrase that distinguishes a configuration error from a failed crawl.
         super().__init__("zimit_passthrough_args", f"unrecognized arguments: {flag[:200]!r} ({reason})")
-        self.flag = flag
 
 
 class ToolMissing(Invalid):
@@ -44,22 +43,22 @@ class ToolMissing(Invalid):
         super().__init__(f"cannot run {command[:200]!r}: {reason}; set HOLDFAST_ZIMIT_COMMAND, or install it")
 
 
+class DockerMissing(Unavailable):
+    """The container engine does not respond."""
+
+    code = "docker_missing"
+
+
 class OutputBusy(Conflict):
     """Another archive-tool process uses this output directory."""
 
     code = "output_busy"
-
-    def __init__(self, output_dir: Path) -> None:
-        super().__init__(f"another archive-tool works in {output_dir}; wait for it, or stop it")
 
 
 class ZimExists(Conflict):
     """The ZIM file that this run would build already exists."""
 
     code = "zim_exists"
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} exists; pass --overwrite to replace it, or --skip-final-build to build none")
 
 
 class StoreMissing(Unavailable):
@@ -75,9 +74,6 @@ class StateUnwritable(Unavailable):
     """The state of a run cannot be saved, so the run stops."""
 
     code = "state_unwritable"
-
-    def __init__(self, path: Path, exc: OSError) -> None:
-        super().__init__(f"cannot write {path} (errno {exc.errno}: {exc.strerror}); mend that, and run this again")
 
 
 class CaptureUnavailable(Unavailable):

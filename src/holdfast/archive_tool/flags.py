@@ -280,8 +280,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     made = parser()
     known, rest = made.parse_known_args(list(arguments))
     try:
-        workers, flags = split_workers(read_flags(rest, known.allow_zimit_flag))
-        return _options(known, workers, flags)
+        return _options(known, *split_workers(read_flags(rest, known.allow_zimit_flag)))
     except Invalid as exc:
         made.error(str(exc))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from holdfast.archive_tool.output_directory import is_temp_dir, temp_dirs_in
+from holdfast.archive_tool.output_directory import is_temp_dir, json_object, temp_dirs_in
 from holdfast.values import dataclass
 
 MAX_LINE_BYTES = 1024 * 1024
@@ -137,12 +136,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     stripped = line.strip()
     if len(stripped) > MAX_LINE_BYTES or not stripped.startswith(b"{"):
         return None
-    try:
-        entry = json.loads(stripped.decode("utf-8", "replace"))
-    # Nested so deep that the parser gives up: it is no entry of the crawler.
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
+    return json_object(stripped.decode("utf-8", "replace")) or None
 
 
 def _number(value: object) -> int:
@@ -189,20 +183,12 @@ FINAL_BUILD = "Final Build"
 _BUILD_LOGS = f"archive_{FINAL_BUILD.lower().replace(' ', '_')}_"
 
 
-def newest_log(output_dir: Path) -> Path | None:
-    return _newest(output_dir, "")
-
-
-def newest_crawl_log(output_dir: Path) -> Path | None:
-    """Return the newest combined log of a crawl, or None. Build logs do not count: they report no pages."""
-    return _newest(output_dir, _BUILD_LOGS)
-
-
-def _newest(output_dir: Path, but_for: str) -> Path | None:
+def newest_log(output_dir: Path, *, crawls_only: bool = False) -> Path | None:
+    """Return the newest combined log, or None; builds of a ZIM may be left out, because they report no pages."""
     found = []
     try:
         for path in output_dir.glob("archive_*.combined.log"):
-            if but_for and path.name.startswith(but_for):
+            if crawls_only and path.name.startswith(_BUILD_LOGS):
                 continue
             # The container writes here: a link could name any file of the host.
             if path.is_file() and not path.is_symlink():
@@ -210,6 +196,11 @@ def _newest(output_dir: Path, but_for: str) -> Path | None:
     except OSError:
         return None
     return max(found)[2] if found else None
+
+
+def crawl_statistics(output_dir: Path) -> Statistics | None:
+    log = newest_log(output_dir, crawls_only=True)
+    return None if log is None else last_statistics(log)
 
 
 def tail(path: Path, count: int) -> bytes:

@@ -9,6 +9,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from holdfast import log
@@ -27,7 +28,7 @@ from holdfast.archive_tool.output_directory import (
     open_place,
 )
 from holdfast.archive_tool.run import RunMode, Survey, ToolRun, survey
-from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn
+from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, rotate_vpn
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
 
@@ -72,8 +73,8 @@ def _command(options: Options, found: Survey, workers: int) -> list[str]:
     return prepare_launch(options, crawl_arguments(options, workers, config))[1]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(run_tool(sys.argv[1:] if arguments is None else arguments))
+def main() -> None:
+    sys.exit(run_tool(sys.argv[1:]))
 
 
 def run_tool(arguments: Sequence[str]) -> int:
@@ -119,7 +120,7 @@ def _run(options: Options) -> EndState:
         state = load_state(options.output_dir, options.workers)
         # Asked before each write of the state: a mount that vanished is never written through.
         state.guard = place.check_identity
-        vpn = Vpn(options.vpn_command, times, stop_request) if options.vpn_command else None
+        rotate = partial(rotate_vpn, times=times, stop_request=stop_request)
         tools = Tools(
             options=options,
             state=state,
@@ -127,7 +128,7 @@ def _run(options: Options) -> EndState:
             stop_request=stop_request,
             docker=Docker(times),
             times=times,
-            strategies=Strategies(options, state, clock, vpn),
+            strategies=Strategies(options, state, clock, rotate),
         )
         ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()

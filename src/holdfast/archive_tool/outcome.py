@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.archive_tool.flags import ResumePolicy, backend_of
-from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
+from holdfast.archive_tool.logs import crawl_statistics, failure_text, last_loud_line
 from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
@@ -98,16 +98,6 @@ def _is_below(name: object, output_dir: Path) -> bool:
     ).is_relative_to(output_dir)
 
 
-def is_config_text(text: str) -> bool:
-    """Return whether the log shows that the arguments are wrong, so that a retry would fail the same way."""
-    return bool(_CONFIG_TEXT.search(text)) or USAGE_MARK in text
-
-
-def is_infra_text(text: str) -> bool:
-    """Return whether the log points to a problem with the storage or its permissions."""
-    return bool(_INFRA_TEXT.search(text))
-
-
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     """Classify an exit code, using the logs in the output directory and the tool's own output.
 
@@ -121,7 +111,7 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     if STOPPED_MARK in said:
         return CrawlerStatus.FAILED, STOPPED
     if USAGE_MARK in said or not _is_directory(output_dir):
-        is_infra = USAGE_MARK not in said and is_infra_text(said)
+        is_infra = USAGE_MARK not in said and _INFRA_TEXT.search(said)
         return CrawlerStatus.INFRA if is_infra else CrawlerStatus.CONFIG, None
     # Before storage trouble: a crawl that is complete is kept whatever kept its ZIM from being built.
     if awaits_build(output_dir):
@@ -132,9 +122,9 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
 
 def classify_text(text: str, output_dir: Path) -> Verdict:
     """Classify a crawl that failed by what it and its tool said."""
-    if is_infra_text(text):
+    if _INFRA_TEXT.search(text):
         return CrawlerStatus.INFRA, None
-    if is_config_text(text):
+    if USAGE_MARK in text or _CONFIG_TEXT.search(text):
         return CrawlerStatus.CONFIG, None
     return CrawlerStatus.FAILED, FINALIZATION_FAILED if is_warc_complete(output_dir) else None
 
@@ -160,11 +150,6 @@ def awaits_build(output_dir: Path) -> bool:
         return False
 
 
-def crawl_statistics(output_dir: Path) -> Statistics | None:
-    log = newest_crawl_log(output_dir)
-    return None if log is None else last_statistics(log)
-
-
 _MAX_REASON = 1000
 _STATE_LINE = re.compile(r"archive-tool: [a-z_]+")
 
@@ -186,14 +171,6 @@ def failure_reason(output_dir: Path, said: str, exit_code: int) -> str:
 
 FALLBACK_TRIES = 2
 FRESH_FAILED, FALLBACK_FAILED, EXHAUSTED = "fresh_failed", "fallback_failed", "fallback_exhausted"
-
-
-class RecoveryMode(StrEnum):
-    NORMAL = "normal"
-    FRESH_FAILED = "fresh-failed"
-    FALLBACK_ACTIVE = "fallback-active"
-    FALLBACK_RETRY = "fallback-retry"
-    FALLBACK_EXHAUSTED = "fallback-exhausted"
 
 
 Policy = Mapping[str, Any]
@@ -227,13 +204,13 @@ def after_failure(policy: Policy, failures: int) -> tuple[str, Policy] | None:
     return f"promoted_to_{fallback}", {**policy, **promotion}
 
 
-def rescue_word(policy: Policy, stage: str | None) -> RecoveryMode:
+def rescue_word(policy: Policy, stage: str | None) -> str:
     """Return how far a job has moved from its original plan."""
     if stage == EXHAUSTED:
-        return RecoveryMode.FALLBACK_EXHAUSTED
+        return "fallback-exhausted"
     if is_promoted(policy):
-        return RecoveryMode.FALLBACK_RETRY if stage == FALLBACK_FAILED else RecoveryMode.FALLBACK_ACTIVE
-    return RecoveryMode.FRESH_FAILED if stage == FRESH_FAILED else RecoveryMode.NORMAL
+        return "fallback-retry" if stage == FALLBACK_FAILED else "fallback-active"
+    return "fresh-failed" if stage == FRESH_FAILED else "normal"
 
 
 _OPERATOR_STATES = {
@@ -243,16 +220,16 @@ _OPERATOR_STATES = {
     ("indexed", None): "search-ready",
     ("index_failed", None): "index-failed",
     ("running", None): "running-primary",
-    ("running", RecoveryMode.FALLBACK_ACTIVE): "running-fallback",
-    ("running", RecoveryMode.FALLBACK_RETRY): "running-rescue",
-    ("running", RecoveryMode.FALLBACK_EXHAUSTED): "running-fallback",
+    ("running", "fallback-active"): "running-fallback",
+    ("running", "fallback-retry"): "running-rescue",
+    ("running", "fallback-exhausted"): "running-fallback",
     ("retryable", None): "waiting-retry",
-    ("retryable", RecoveryMode.FRESH_FAILED): "waiting-fresh-retry",
-    ("retryable", RecoveryMode.FALLBACK_ACTIVE): "waiting-fallback",
-    ("retryable", RecoveryMode.FALLBACK_RETRY): "waiting-fallback-retry",
-    ("failed", RecoveryMode.FALLBACK_EXHAUSTED): "failed-fallback-exhausted",
+    ("retryable", "fresh-failed"): "waiting-fresh-retry",
+    ("retryable", "fallback-active"): "waiting-fallback",
+    ("retryable", "fallback-retry"): "waiting-fallback-retry",
+    ("failed", "fallback-exhausted"): "failed-fallback-exhausted",
 }
-"""By status and recovery mode; None is every other mode."""
+"""By status and rescue word; None is every other word."""
 
 
 def operator_state(status: str, policy: Policy, stage: str | None) -> str:

@@ -138,7 +138,7 @@ def _lock(fd: int, output_dir: Path) -> None:
             return
         except BlockingIOError as exc:
             if not left:
-                raise OutputBusy(output_dir) from exc
+                raise OutputBusy(f"another archive-tool works in {output_dir}; wait for it, or stop it") from exc
             time.sleep(_EVERY_S)
 
 
@@ -152,7 +152,7 @@ def holder_of(output_dir: Path) -> int | None:
         # Shared, so that two who look do not take each other for a tool.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        content = _object(os.pread(fd, 4096, 0))
+        content = json_object(os.pread(fd, 4096, 0))
         pid = content.get("pid") if content.get("host") == socket.gethostname() else 0
         # Never less than 0: `kill` would take that for a whole group.
         return pid if isinstance(pid, int) and pid > 0 else 0
@@ -161,7 +161,8 @@ def holder_of(output_dir: Path) -> int | None:
     return None
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def json_object(data: bytes | str) -> dict[str, Any]:
+    """Return the JSON object in some bytes; empty if there is none, or it is nested too deeply for the parser."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -184,7 +185,7 @@ def note_end(output_dir: Path, state: str, exit_code: int, now: datetime) -> Non
 def last_end(output_dir: Path) -> tuple[str, int] | None:
     """Return state and exit code of the last run's end; None if there was none, it still runs, or it was killed."""
     try:
-        content = _object((output_dir / END_NAME).read_bytes())
+        content = json_object((output_dir / END_NAME).read_bytes())
     except OSError:
         return None
     state, code = content.get("state"), content.get("exit_code")
@@ -220,7 +221,6 @@ STATE_NAME = ".archive_state.json"
 RESUME_NAME = ".zimit_resume.yaml"
 MANAGED_NAME = ".browsertrix_managed_config.yaml"
 TEMP_PREFIX = ".tmp"
-ERROR_KINDS = ("timeout", "http", "other")
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_COUNT = 1_000_000
 
@@ -263,26 +263,26 @@ def _changed_at(path: Path) -> float:
         return 0.0
 
 
-_DONE = {
-    "vpn_rotations": "vpn_rotations_done",
-    "worker_reductions": "worker_reductions_done",
-    "container_restarts": "container_restarts_done",
-}
-"""The counters of a state, and their keys in its file."""
+COUNTERS = ("vpn_rotations_done", "worker_reductions_done", "container_restarts_done")
+"""Fields of a state that count countermeasures."""
+
+
+def no_errors() -> dict[str, int]:
+    return dict.fromkeys(("timeout", "http", "other"), 0)
 
 
 @dataclass(slots=True, kw_only=True)
 class CrawlState:
-    """Workers, temporary directories and countermeasures so far. Methods save changes to disk before they return."""
+    """Workers, temporary directories and countermeasures so far."""
 
     output_dir: Path
     initial_workers: int
     current_workers: int
     temp_dirs: list[Path] = field(default_factory=list)
-    vpn_rotations: int = 0
-    worker_reductions: int = 0
-    container_restarts: int = 0
-    errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
+    vpn_rotations_done: int = 0
+    worker_reductions_done: int = 0
+    container_restarts_done: int = 0
+    errors: dict[str, int] = field(default_factory=no_errors)
     awaits_build: bool = False
     """Whether the crawl is finished and only the ZIM is missing, so that the next run only builds."""
     guard: Callable[[], None] = lambda: None
@@ -292,68 +292,45 @@ class CrawlState:
     def path(self) -> Path:
         return self.output_dir / STATE_NAME
 
-    def save(self) -> None:
-        """Write and sync the state without deleted temporary directories; raise `StateUnwritable` if the disk
-        fails.
-        """
+    def update(self, **changes: Any) -> None:
+        """Set fields, then write and sync the state; raise `StateUnwritable` if the disk fails."""
+        for name, value in changes.items():
+            setattr(self, name, value)
         self.guard()
+        # Without those that were deleted.
         self.temp_dirs = _by_age(path for path in self.temp_dirs if is_temp_dir(path, self.output_dir))
         content = {
             "current_workers": self.current_workers,
             "initial_workers": self.initial_workers,
             "temp_dirs_host_paths": [str(path) for path in self.temp_dirs],
-            **{key: getattr(self, name) for name, key in _DONE.items()},
+            **{name: getattr(self, name) for name in COUNTERS},
             "error_counts": self.errors,
             "awaits_build": self.awaits_build,
         }
         try:
             write_whole(self.path, (json.dumps(content, indent=2) + "\n").encode())
         except OSError as exc:
-            raise StateUnwritable(self.path, exc) from exc
+            why = f"cannot write {self.path} (errno {exc.errno}: {exc.strerror})"
+            raise StateUnwritable(f"{why}; mend that, and run this again") from exc
 
     def add_temp_dir(self, path: Path) -> bool:
         """Record a temporary directory; return False if it does not belong to this output directory."""
         found = _canonical(path, self.output_dir)
         if found is not None and found not in self.temp_dirs:
-            self.temp_dirs.append(found)
-            self.save()
+            self.update(temp_dirs=[*self.temp_dirs, found])
         return found is not None
 
-    def reduce_workers(self) -> None:
-        self.current_workers -= 1
-        self.worker_reductions += 1
-        self.save()
-
-    def count_restart(self) -> None:
-        self.container_restarts += 1
-        self.save()
-
-    def count_rotation(self) -> None:
-        self.vpn_rotations += 1
-        self.save()
-
-    def note_crawl(self, *, awaits_build: bool) -> None:
-        """Record whether a crawl has finished and waits for its final build."""
-        if self.awaits_build != awaits_build:
-            self.awaits_build = awaits_build
-            self.save()
-
     def reset_adaptation(self) -> None:
-        """Start a new phase: all workers, no countermeasures used."""
-        self._reset_adaptation()
-        self.save()
-
-    def _reset_adaptation(self) -> None:
-        self.current_workers = self.initial_workers
-        self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
-        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+        """Start a new phase, not saved yet: all workers, no countermeasures used."""
+        self.current_workers, self.errors = self.initial_workers, no_errors()
+        for name in COUNTERS:
+            setattr(self, name, 0)
 
     def forget(self) -> None:
         """Delete the state file and reset all fields."""
         self.path.unlink(missing_ok=True)
-        self.temp_dirs = []
-        self.awaits_build = False
-        self._reset_adaptation()
+        self.temp_dirs, self.awaits_build = [], False
+        self.reset_adaptation()
 
 
 def load_state(output_dir: Path, workers: int) -> CrawlState:
@@ -363,17 +340,17 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
     """
     output_dir = output_dir.resolve()
     content = _read(output_dir / STATE_NAME)
-    done: dict[str, Any] = {name: _count(content, key, 0) for name, key in _DONE.items()}
+    counters: dict[str, Any] = {name: _count(content, name, 0) for name in COUNTERS}
     state = CrawlState(
         output_dir=output_dir,
         initial_workers=workers,
         current_workers=min(workers, _count(content, "current_workers", workers, least=1)),
-        **done,
+        **counters,
         awaits_build=content.get("awaits_build") is True,
     )
     counts = content.get("error_counts")
     if isinstance(counts, dict):
-        state.errors = {kind: _count(counts, kind, 0) for kind in ERROR_KINDS}
+        state.errors = {kind: _count(counts, kind, 0) for kind in no_errors()}
     listed = content.get("temp_dirs_host_paths")
     if isinstance(listed, list):
         named = [Path(entry) for entry in listed if isinstance(entry, str) and entry and "\0" not in entry]
@@ -388,7 +365,7 @@ def _canonical(path: Path, output_dir: Path) -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return {} if path.stat().st_size > _MAX_BYTES else _object(path.read_bytes())
+        return {} if path.stat().st_size > _MAX_BYTES else json_object(path.read_bytes())
     except OSError:
         return {}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from holdfast import log
 from holdfast.archive_tool.capture import capture
-from holdfast.archive_tool.docker import DockerMissing, build_arguments, crawl_arguments, directory_label, inside_path
-from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
+from holdfast.archive_tool.docker import build_arguments, crawl_arguments, directory_label, inside_path
+from holdfast.archive_tool.errors import CaptureUnavailable, DockerMissing, StateUnwritable, ZimExists
 from holdfast.archive_tool.flags import Backend, Options, ResumePolicy
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
@@ -18,9 +17,9 @@ from holdfast.archive_tool.logs import (
     POISON_BYTES,
     Statistics,
     announced_temp_dir,
+    crawl_statistics,
     last_statistics,
     loud_text,
-    newest_crawl_log,
     newest_log,
     tail,
 )
@@ -36,7 +35,7 @@ from holdfast.archive_tool.output_directory import (
     temp_dirs_in,
     write_whole,
 )
-from holdfast.archive_tool.stage import End, Stage, Tools, stage_name
+from holdfast.archive_tool.stage import Stage, StageEnd, Tools
 from holdfast.archive_tool.warc_files import (
     ToolWarcFile,
     consolidate,
@@ -47,6 +46,7 @@ from holdfast.archive_tool.warc_files import (
 )
 from holdfast.archive_tool.zimit_flags import merged, size_limit
 from holdfast.clock import Clock
+from holdfast.errors import HoldfastError
 from holdfast.values import dataclass
 
 
@@ -133,13 +133,6 @@ def refresh_resume(output_dir: Path, temp_dir: Path) -> Path | None:
     return None
 
 
-def write_managed(output_dir: Path, managed: dict[str, Any]) -> Path:
-    path = output_dir / MANAGED_NAME
-    if read_mapping(path) != managed:
-        write_whole(path, as_text(managed).encode())
-    return path
-
-
 def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     """Return whether the last run shows that its queue is unusable.
 
@@ -150,24 +143,17 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     if not managed or log is None:
         return False
     said = tail(log, POISON_BYTES).lower()
-    # The newest may be a final build's, which counts no pages.
-    crawl = newest_crawl_log(output_dir)
-    return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(crawl) if crawl else None)
-
-
-def _all_failed(found: Statistics | None) -> bool:
-    if found is None:
-        return True
+    if not any(phrase in said for phrase in _EMPTY_BUILD):
+        return False
+    found = crawl_statistics(output_dir)
     # Every page failed: to go on with this queue would fail the same way.
-    return found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1
+    return found is None or (found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     mode: RunMode | None
     """None if a finished ZIM is in the way."""
-    resume: Path | None
-    """The saved queue, whether it will be used or not."""
     temp_dirs: tuple[Path, ...]
     warcs: int
     statistics: Statistics | None
@@ -178,27 +164,18 @@ class Survey:
 def survey(options: Options) -> Survey:
     """Inspect the output directory without changing anything."""
     output_dir = options.output_dir
-    temp_dirs = temp_dirs_in(output_dir)
-    resume = usable_resume(output_dir, temp_dirs)
+    temp_dirs, files = temp_dirs_in(output_dir), discover_warcs(output_dir)
     reset, may_resume = _judge(options, temp_dirs)
-    files = discover_warcs(output_dir)
-    newest = newest_crawl_log(output_dir)
     mode = choose_mode(
         zim_exists=options.zim_path.exists(),
         overwrite=options.overwrite,
         wants_build=options.wants_build,
-        has_resume=resume is not None,
+        has_resume=usable_resume(output_dir, temp_dirs) is not None,
         has_warcs=bool(files),
         may_resume=may_resume,
     )
-    return Survey(
-        mode=mode,
-        resume=resume,
-        temp_dirs=tuple(temp_dirs),
-        warcs=len(files),
-        reset=reset,
-        statistics=None if newest is None else last_statistics(newest),
-    )
+    statistics = crawl_statistics(output_dir)
+    return Survey(mode=mode, temp_dirs=tuple(temp_dirs), warcs=len(files), reset=reset, statistics=statistics)
 
 
 def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
@@ -229,6 +206,13 @@ def reset(state: CrawlState, clock: Clock) -> None:
     log.get().info("remains.reset", created=created, reused=len(paths) - created, folders=len(folders))
 
 
+_ENDS: dict[type[HoldfastError], EndState] = {
+    StateUnwritable: EndState.STATE_ERROR,
+    DockerMissing: EndState.DOCKER_START,
+    CaptureUnavailable: EndState.FAILED,
+}
+
+
 class ToolRun:
     """One run. The directory is checked before each phase, so that nothing is written around missing storage."""
 
@@ -242,21 +226,20 @@ class ToolRun:
         """Run to the end and return how it ended; may raise `ZimExists`, `StoreMissing` and other Holdfast errors."""
         try:
             return self._execute()
-        except StateUnwritable as exc:
-            log.get().error("state.failed", reason=str(exc))
-            return EndState.STATE_ERROR
+        except (StateUnwritable, DockerMissing, CaptureUnavailable) as exc:
+            log.get().error("run.failed", reason=str(exc), error=exc.code)
+            return _ENDS[type(exc)]
 
     def _execute(self) -> EndState:
         if self._found.mode is None:
-            raise ZimExists(self._options.zim_path)
+            zim = self._options.zim_path
+            raise ZimExists(f"{zim} exists; pass --overwrite to replace it, or --skip-final-build to build none")
         if self._options.backend is Backend.BROWSERTRIX or self._options.wants_build:
-            try:
-                log.get().info("docker.found", version=self._tools.docker.check())
-            except DockerMissing as exc:
-                log.get().error("docker.missing", reason=str(exc))
-                return EndState.DOCKER_START
-            # A container that a killed tool left running writes into the same directory.
-            self._stop_orphans()
+            log.get().info("docker.found", version=self._tools.docker.check())
+            # A container that a killed tool left running writes into the same directory; `--keep` preserves its files.
+            for container in self._tools.docker.containers(directory_label(self._options.output_dir)):
+                log.get().warning("container.orphan", container=container)
+                self._tools.docker.stop(container)
         if self._only_builds(self._found.mode):
             return self._finish()
         mode = self._begin(self._found.mode)
@@ -269,21 +252,13 @@ class ToolRun:
         if awaits and wants and mode is not RunMode.OVERWRITE and discover_warcs(self._options.output_dir):
             log.get().info("crawl.complete_already", warcs=self._found.warcs)
             return True
-        self._state.note_crawl(awaits_build=False)
+        self._state.awaits_build = False
         return False
-
-    def _stop_orphans(self) -> None:
-        """Stop containers that a killed archive-tool left running in this directory; `--keep` preserves their
-        files.
-        """
-        for container in self._tools.docker.containers(directory_label(self._options.output_dir)):
-            log.get().warning("container.orphan", container=container)
-            self._tools.docker.stop(container)
 
     def _begin(self, mode: RunMode) -> RunMode:
         output_dir = self._options.output_dir
         if self._options.managed_config is not None:
-            write_managed(output_dir, self._options.managed_config)
+            write_whole(output_dir / MANAGED_NAME, as_text(self._options.managed_config).encode())
         if mode is RunMode.OVERWRITE:
             # By inode: stable files get new names, and a ZIM must not hold pages of the crawl that it replaces.
             self._earlier = frozenset(file.identity for file in discover_warcs(output_dir))
@@ -297,7 +272,7 @@ class ToolRun:
         if mode is not RunMode.OVERWRITE:
             for folder in temp_dirs_in(output_dir):
                 self._state.add_temp_dir(folder)
-        self._state.save()
+        self._state.update()
         log.get().info("run.begins", mode=mode.value, workers=self._state.current_workers, warcs=self._found.warcs)
         return mode
 
@@ -313,7 +288,7 @@ class ToolRun:
             if settled is not None:
                 return settled
             # A stage that was stopped to adapt it is no failed attempt.
-            if end is not End.ADAPTED:
+            if end is not None:
                 attempt += 1
                 fresh_failures += mode is not RunMode.RESUME
                 if 0 < self._options.fresh_failures <= fresh_failures and self._options.fallback:
@@ -323,7 +298,7 @@ class ToolRun:
             mode = self._next_mode()
         return EndState.MAX_ATTEMPTS
 
-    def _crawl_stage(self, mode: RunMode, attempt: int) -> tuple[End, Path]:
+    def _crawl_stage(self, mode: RunMode, attempt: int) -> StageEnd:
         output_dir = self._options.output_dir
         config: Path | None = None
         if mode is RunMode.RESUME:
@@ -334,21 +309,17 @@ class ToolRun:
         arguments = crawl_arguments(
             self._options, self._state.current_workers, config, captured_bytes=self._captured_bytes()
         )
-        name = stage_name(mode.stage, attempt)
-        log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
-        end, log_path, folder = self._run_stage(Stage(self._tools, name, arguments), name)
-        if folder is not None:
-            refresh_resume(output_dir, folder)
-        return end, log_path
+        return self._run_stage(Stage(self._tools, f"{mode.stage} - Attempt {attempt}", arguments))
 
-    def _run_stage(self, stage: Stage, name: str) -> tuple[End, Path, Path | None]:
-        """Return how a stage ended, its log, and its temporary directory, which the state then lists."""
-        end, code, log_path = stage.run()
-        log.get().info("stage.ended", stage=name, end=end.value, exit_code=code)
+    def _run_stage(self, stage: Stage) -> StageEnd:
+        """Run a stage, list its temporary directory in the state, and adopt the queue that it saved."""
+        end, log_path = stage.run()
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
-        folder = None if end is End.NOT_STARTED else announced_temp_dir(log_path, self._options.output_dir)
-        return end, log_path, folder if folder is not None and self._state.add_temp_dir(folder) else None
+        folder = None if end is EndState.DOCKER_START else announced_temp_dir(log_path, self._options.output_dir)
+        if folder is not None and self._state.add_temp_dir(folder):
+            refresh_resume(self._options.output_dir, folder)
+        return end, log_path
 
     def _captured_bytes(self) -> int:
         """Return the total size of this crawl's WARC files; computed only if a size limit needs it."""
@@ -364,16 +335,14 @@ class ToolRun:
         log.get().info("crawl.size_limit_reached", captured_bytes=captured, limit_bytes=limit)
         return True
 
-    def _settled(self, end: End, log_path: Path) -> EndState | None:
+    def _settled(self, end: EndState | None, log_path: Path) -> EndState | None:
         """Return the end state after a stage, or None if another attempt makes sense."""
-        if end is End.SUCCESS:
-            return EndState.SUCCESS
-        if end is End.STOPPED or self._tools.stop_request.stopping:
+        if end is EndState.SUCCESS:
+            return end
+        if self._tools.stop_request.stopping:
             return EndState.STOPPED
-        if end is End.NOT_STARTED:
-            return EndState.DOCKER_START
-        if end is End.ADAPTED:
-            return None
+        if end is not EndState.FAILED:
+            return end
         status, stage = classify_text(loud_text(tail(log_path, FAILURE_BYTES)), self._options.output_dir)
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if status is not CrawlerStatus.FAILED:
@@ -402,28 +371,24 @@ class ToolRun:
         if backend is Backend.BROWSERTRIX and self._options.fallback is not None:
             backend = self._options.fallback
         log.get().info("capture.begins", backend=backend.value)
-        try:
-            end = capture(self._tools, backend)
-        except CaptureUnavailable as exc:
-            log.get().error("capture.unavailable", reason=str(exc), error=exc.code)
-            return EndState.FAILED
-        return {End.STOPPED: EndState.STOPPED, End.SUCCESS: EndState.SUCCESS}.get(end, EndState.FAILED)
+        return capture(self._tools, backend)
 
     def _finish(self) -> EndState:
         """Give the WARC files stable names, build the ZIM if wanted, clean up if requested."""
         self._place.check()
         output_dir = self._options.output_dir
         consolidate(output_dir, temp_warcs(output_dir), self._tools.clock)
-        files = self._own_files() if self._options.wants_build else []
+        files = stable_warcs(output_dir) if self._options.wants_build else []
+        files = [file for file in files if file.identity not in self._earlier]
         # Written before the build begins: one that fails, is stopped or killed must not cost the site a second crawl.
-        self._state.note_crawl(awaits_build=bool(files))
+        self._state.update(awaits_build=bool(files))
         if self._tools.stop_request.stopping:
             return EndState.STOPPED
         if self._options.wants_build:
             built = self._build(files)
             if built is not EndState.SUCCESS:
                 return built
-            self._state.note_crawl(awaits_build=False)
+            self._state.update(awaits_build=False)
         if self._options.cleanup:
             remove_temp_dirs(output_dir, temp_dirs_in(output_dir))
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
@@ -431,20 +396,16 @@ class ToolRun:
             log.get().info("remains.cleaned")
         return EndState.SUCCESS
 
-    def _own_files(self) -> list[ToolWarcFile]:
-        return [file for file in stable_warcs(self._options.output_dir) if file.identity not in self._earlier]
-
     def _build(self, files: list[ToolWarcFile]) -> EndState:
         if not files:
             return EndState.NO_WARCS
-        names = [inside_path(file.path, self._options.output_dir) for file in files]
-        inside = [name for name in names if name is not None]
+        inside = [name for file in files if (name := inside_path(file.path, self._options.output_dir))]
         # A name with a comma would be read as two files inside the container.
-        if len(inside) != len(names):
+        if len(inside) != len(files):
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)
         # A build reports no crawl statistics: watching it would take its silence for a stall.
-        end, _, _ = self._run_stage(Stage(self._tools, FINAL_BUILD, arguments, watched=False), FINAL_BUILD)
-        if end is End.SUCCESS and not self._options.zim_path.exists():
+        end, _ = self._run_stage(Stage(self._tools, FINAL_BUILD, arguments, watched=False))
+        if end is EndState.SUCCESS and not self._options.zim_path.exists():
             log.get().warning("build.zim_not_seen", expected=self._options.zim_path.name)
-        return {End.STOPPED: EndState.STOPPED, End.SUCCESS: EndState.SUCCESS}.get(end, EndState.BUILD_FAILED)
+        return end if end in (EndState.SUCCESS, EndState.STOPPED) else EndState.BUILD_FAILED

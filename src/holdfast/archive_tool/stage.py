@@ -11,7 +11,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from subprocess import Popen
@@ -29,12 +28,14 @@ from holdfast.archive_tool.docker import (
     find_program,
     launch,
     prepare_launch,
-    relax_with,
+    relax,
+    wait_for,
 )
 from holdfast.archive_tool.errors import StoreMissing, ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.logs import MAX_LINE_BYTES, Statistics, error_class, read_statistics, stage_log, stream_log
-from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
+from holdfast.archive_tool.outcome import EndState
+from holdfast.archive_tool.output_directory import CrawlState, no_errors
 from holdfast.clock import Clock
 
 Listener = Callable[[bytes], None]
@@ -126,18 +127,8 @@ def _create(path: Path) -> IO[bytes]:
 
 _FOREVER_S = 3600.0
 _LOOK_S = 0.05
-
-
-class End(Enum):
-    SUCCESS = "success"
-    FAILED = "failed"
-    ADAPTED = "stopped for adaptation"
-    STOPPED = "stopped"
-    NOT_STARTED = "not started"
-
-
-StageEnd = tuple[End, int | None, Path]
-"""How a stage ended, the exit code of its container if it started, and its log."""
+StageEnd = tuple[EndState | None, Path]
+"""How a stage ended (None if it was stopped to be resumed with other settings), and its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +144,7 @@ class Tools:
 
 class Stage:
     def __init__(self, tools: Tools, name: str, arguments: Sequence[str], *, watched: bool = True) -> None:
-        self._tools = tools
+        self._tools, self._name = tools, name
         self._label, self._command = prepare_launch(tools.options, arguments)
         self._watched = watched and tools.options.monitored
         self._options, self._stop_request, self._clock = tools.options, tools.stop_request, tools.clock
@@ -166,30 +157,40 @@ class Stage:
 
     def run(self) -> StageEnd:
         """Run to the end; raise `StoreMissing` if the logs can no longer be written."""
+        log.get().info("stage.begins", stage=self._name, workers=self._tools.state.current_workers)
         try:
             process = launch(self._command, docker_environment(), subprocess.PIPE)
         except OSError as exc:
             self._output.note(f"archive-tool: docker could not be started: {exc}")
             self._output.close(0)
-            return End.NOT_STARTED, None, self._output.log
+            return EndState.DOCKER_START, self._output.log
         self._output.record(process)
         try:
-            end = self._watch(process)
+            ended, end = self._watch()
         # Whatever happens here, no container is left running without its tool.
         except BaseException:
             self._stop(process)
-            self._wait(process, End.FAILED)
+            self._wait(process)
             raise
-        if end is not None:
+        if not ended:
             self._stop(process)
-        code = self._wait(process, end)
+        while ended and process.poll() is None and not self._stop_request.stopping:
+            # Both outputs are closed, so this is a moment.
+            self._stop_request.wait(_LOOK_S)
+        code = self._wait(process)
         self._output.close(self._tools.times.stop_margin)
-        self._check_log()
+        if (trouble := self._output.trouble) is not None:
+            raise StoreMissing(self._options.output_dir, f"errno {trouble.errno}: {trouble.strerror}") from trouble
         if self._options.relax_perms_s is not None:
             self._relax(None)
-        return end or _end_of(code), code, self._output.log
+        if ended:
+            started = EndState.DOCKER_START if code in START_FAILURES else EndState.FAILED
+            end = EndState.SUCCESS if code in SUCCESS_CODES else started
+        log.get().info("stage.ended", stage=self._name, end=end.value if end else "adapted", exit_code=code)
+        return end, self._output.log
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> End | None:
+    def _watch(self) -> tuple[bool, EndState | None]:
+        """Return whether the container ended by itself, else why it must be stopped, as in `StageEnd`."""
         self._find_container()
         interval, relax_s = self._options.check_every_s, self._options.relax_perms_s
         next_check = self._clock.monotonic() + interval
@@ -197,7 +198,7 @@ class Stage:
         while not self._output.is_over and self._output.trouble is None:
             # Looked at before each wait: a signal may have come between two of them.
             if self._stop_request.stopping:
-                return End.STOPPED
+                return False, EndState.STOPPED
             self._stop_request.wait(min(next_check, next_relax) - self._clock.monotonic())
             now = self._clock.monotonic()
             if relax_s is not None and now >= next_relax:
@@ -205,30 +206,28 @@ class Stage:
                 next_relax = now + relax_s
             if now >= next_check and not self._output.is_over:
                 # A final build is not watched: it reports no statistics, and its silence would be taken for a stall.
-                if self._watched and self._intervene(now) is StageAction.STOP_CONTAINER:
-                    return End.ADAPTED
+                if self._watched and self._intervene(now):
+                    return False, None
                 next_check = self._clock.monotonic() + interval
-        if self._output.trouble is not None:
-            return End.FAILED
-        return None
+        return self._output.trouble is None, EndState.FAILED
 
-    def _intervene(self, now: float) -> StageAction:
+    def _intervene(self, now: float) -> bool:
+        """Answer trouble, if there is any; return whether the container must be stopped."""
+        state = self._tools.state
         with self._lock:
             errors = dict(self._monitor.errors)
             trouble = self._monitor.check(now)
-        if errors != self._tools.state.errors:
-            self._tools.state.errors = errors
-            self._tools.state.save()
+        if errors != state.errors:
+            state.update(errors=errors)
         if trouble is None or self._stop_request.stopping:
-            return StageAction.CARRY_ON
+            return False
         log.get().warning("crawl.trouble", status=trouble[0], reason=trouble[1], **errors)
-        action = self._tools.strategies.answer(trouble, self._patience)
+        stops = self._tools.strategies.answer(trouble, self._patience)
         with self._lock:
             # A signal is answered once.
-            self._monitor.clear_errors()
-            self._tools.state.errors = dict(self._monitor.errors)
-        self._tools.state.save()
-        return action
+            self._monitor.errors = no_errors()
+        state.update(errors=no_errors())
+        return stops
 
     def _patience(self, seconds: float) -> bool:
         return self._stop_request.wait_until(lambda: self._stop_request.stopping or self._output.is_over, seconds)
@@ -257,12 +256,8 @@ class Stage:
         if not stopped:
             process.terminate()
 
-    def _wait(self, process: subprocess.Popen[bytes], end: End | None) -> int:
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
         """Return the exit code of `docker run`, which is the container's, and leave no container behind."""
-        if end is None:
-            while process.poll() is None and not self._stop_request.stopping:
-                # Both outputs are closed, so this is a moment.
-                self._stop_request.wait(_LOOK_S)
         try:
             code = process.wait(timeout=self._tools.times.stop_grace + self._tools.times.stop_margin)
         except subprocess.TimeoutExpired:
@@ -275,23 +270,7 @@ class Stage:
         return code
 
     def _relax(self, container: str | None) -> None:
-        relax_with(self._tools.docker, self._options.output_dir, image=self._options.image, container=container)
-
-    def _check_log(self) -> None:
-        if self._output.trouble is not None:
-            raise StoreMissing(
-                self._options.output_dir, f"errno {self._output.trouble.errno}: {self._output.trouble.strerror}"
-            ) from self._output.trouble
-
-
-def _end_of(code: int) -> End:
-    if code in SUCCESS_CODES:
-        return End.SUCCESS
-    return End.NOT_STARTED if code in START_FAILURES else End.FAILED
-
-
-def stage_name(kind: str, attempt: int) -> str:
-    return f"{kind} - Attempt {attempt}"
+        relax(self._tools.docker, self._options.output_dir, image=self._options.image, container=container)
 
 
 # A status, `stalled` or `error`, and the reason.
@@ -307,7 +286,7 @@ class Monitor:
 
     def __init__(self, *, limits: Options, started: float) -> None:
         self.limits = limits
-        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+        self.errors = no_errors()
         self.last: Statistics | None = None
         self.progressed: float | None = None
         self.quiet_since = started
@@ -319,7 +298,7 @@ class Monitor:
             # Progress forgives errors: they are counted since the last page.
             if self.last is None or found.crawled != self.last.crawled:
                 self.progressed = now
-                self.clear_errors()
+                self.errors = no_errors()
             self.last = found
             return
         kind = error_class(line)
@@ -334,7 +313,7 @@ class Monitor:
         """
         signal = self._trouble(now)
         if signal is not None:
-            self.clear_errors()
+            self.errors = no_errors()
         return signal
 
     def _trouble(self, now: float) -> Trouble | None:
@@ -349,9 +328,6 @@ class Monitor:
         if self.errors["timeout"] >= self.limits.timeout_errors:
             return TIMEOUTS
         return HTTP_ERRORS if self.errors["http"] >= self.limits.http_errors else None
-
-    def clear_errors(self) -> None:
-        self.errors = dict.fromkeys(ERROR_KINDS, 0)
 
 
 class StopRequest:
@@ -398,89 +374,61 @@ class StopRequest:
         return self.wait_until(lambda: self.stopping, seconds)
 
 
-_POLL_S = 0.1
-
-
-class Vpn:
-    def __init__(self, command: str, times: Times, stop_request: StopRequest) -> None:
-        self._command, self._times, self._stop_request = command, times, stop_request
-
-    def rotate(self) -> bool:
-        """Reconnect and let the network settle; return whether the command succeeded in time."""
-        try:
-            process = launch(find_program(self._command), docker_environment())
-        except ToolMissing:
-            log.get().warning("vpn.command_missing", command=self._command[:100])
-            return False
-        except OSError as exc:
-            log.get().warning("vpn.failed", reason=str(exc))
-            return False
-        code = self._finish(process)
-        if code != 0:
-            log.get().warning("vpn.failed", exit_code=code)
-            return False
-        log.get().info("vpn.rotated")
-        self._stop_request.pause(self._times.vpn_settle)
-        return True
-
-    def _finish(self, process: subprocess.Popen[bytes]) -> int | None:
-        """Return the exit code; None on timeout or if a signal requested a stop."""
-        waited = 0.0
-        while waited < self._times.vpn_limit and not self._stop_request.stopping:
-            step = min(_POLL_S, self._times.vpn_limit)
-            try:
-                return process.wait(timeout=step)
-            except subprocess.TimeoutExpired:
-                waited += step
+def rotate_vpn(command: str, times: Times, stop_request: StopRequest) -> bool:
+    """Change the VPN exit and let the network settle; return whether the command succeeded in time."""
+    try:
+        process = launch(find_program(command), docker_environment())
+    except (ToolMissing, OSError) as exc:
+        log.get().warning("vpn.failed", reason=str(exc))
+        return False
+    code = wait_for(process, times.vpn_limit, lambda: stop_request.stopping)
+    if code is None:
         # The whole group: a VPN command may have started others.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return None
-
-
-class StageAction(Enum):
-    STOP_CONTAINER = "stop the container and resume"
-    CARRY_ON = "carry on"
+    if code != 0:
+        log.get().warning("vpn.failed", exit_code=code)
+        return False
+    log.get().info("vpn.rotated")
+    stop_request.pause(times.vpn_settle)
+    return True
 
 
 class Strategies:
     """Choose countermeasures; the counts are in the state and survive the process."""
 
-    def __init__(self, options: Options, state: CrawlState, clock: Clock, vpn: Vpn | None) -> None:
-        self._options, self._state, self._clock, self._vpn = options, state, clock, vpn
+    def __init__(self, options: Options, state: CrawlState, clock: Clock, rotate: Callable[[str], bool]) -> None:
+        """`rotate` runs the command that changes the VPN exit and returns whether it succeeded."""
+        self._options, self._state, self._clock, self._rotate = options, state, clock, rotate
         self._rotated: float | None = None
 
-    def answer(self, trouble: Trouble, patience: Callable[[float], bool]) -> StageAction:
-        """Try the first allowed countermeasure; `patience` waits while the crawl continues."""
+    def answer(self, trouble: Trouble, patience: Callable[[float], bool]) -> bool:
+        """Try the first allowed countermeasure; return whether the container must be stopped and resumed.
+
+        `patience` waits while the crawl continues.
+        """
+        options, state = self._options, self._state
         events = log.get(status=trouble[0], reason=trouble[1])
         # The gentlest first: a worker less asks the site less, a restart loses requests in flight.
-        if self._may_reduce():
-            self._state.reduce_workers()
-            events.info("crawl.workers_reduced", workers=self._state.current_workers)
-            return StageAction.STOP_CONTAINER
-        if self._may_rotate() and self._vpn is not None and self._vpn.rotate():
+        may_reduce = options.adaptive_workers and state.worker_reductions_done < options.max_reductions
+        if may_reduce and state.current_workers > options.min_workers:
+            reductions = state.worker_reductions_done + 1
+            state.update(current_workers=state.current_workers - 1, worker_reductions_done=reductions)
+            events.info("crawl.workers_reduced", workers=state.current_workers)
+            return True
+        if options.vpn_command and self._may_rotate() and self._rotate(options.vpn_command):
             self._rotated = self._clock.monotonic()
-            self._state.count_rotation()
-            return StageAction.CARRY_ON
-        if self._may_restart():
-            self._state.count_restart()
-            events.info("crawl.restart", restarts=self._state.container_restarts)
-            return StageAction.STOP_CONTAINER
-        events.info("crawl.backoff", seconds=self._options.backoff_s)
-        patience(self._options.backoff_s)
-        return StageAction.CARRY_ON
-
-    def _may_reduce(self) -> bool:
-        return (
-            self._options.adaptive_workers
-            and self._state.current_workers > self._options.min_workers
-            and self._state.worker_reductions < self._options.max_reductions
-        )
+            state.update(vpn_rotations_done=state.vpn_rotations_done + 1)
+            return False
+        if options.adaptive_restart and state.container_restarts_done < options.max_restarts:
+            state.update(container_restarts_done=state.container_restarts_done + 1)
+            events.info("crawl.restart", restarts=state.container_restarts_done)
+            return True
+        events.info("crawl.backoff", seconds=options.backoff_s)
+        patience(options.backoff_s)
+        return False
 
     def _may_rotate(self) -> bool:
-        if not self._options.rotates_vpn or self._state.vpn_rotations >= self._options.max_rotations:
+        if not self._options.rotates_vpn or self._state.vpn_rotations_done >= self._options.max_rotations:
             return False
         return self._rotated is None or self._clock.monotonic() - self._rotated >= self._options.rotation_every_s
-
-    def _may_restart(self) -> bool:
-        return self._options.adaptive_restart and self._state.container_restarts < self._options.max_restarts

@@ -7,7 +7,6 @@ the job is touched.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import stat
@@ -16,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from holdfast.archive_tool.outcome import crawl_statistics, is_storage_errno
+from holdfast.archive_tool.logs import crawl_statistics
+from holdfast.archive_tool.outcome import is_storage_errno
 from holdfast.archive_tool.output_directory import (
     MANAGED_NAME,
     RESUME_NAME,
@@ -134,7 +134,10 @@ def verify_warc(path: Path, level: int = 1) -> WarcVerdict:
         return _bad(path, ErrorKind.NOT_A_FILE, "there is no such file")
     except (HoldfastError, OSError) as exc:
         cause = exc if isinstance(exc, OSError) else exc.__cause__
-        kind = ErrorKind.INFRA if isinstance(cause, OSError) and _is_infra(cause) else ErrorKind.CORRUPT
+        # A file that we may not read is not damaged: it must not be moved aside.
+        denied = isinstance(cause, PermissionError)
+        is_infra = denied or (isinstance(cause, OSError) and is_storage_errno(cause.errno))
+        kind = ErrorKind.INFRA if is_infra else ErrorKind.CORRUPT
         return _bad(path, kind, f"errno {exc.errno}: {exc.strerror}" if isinstance(exc, OSError) else str(exc))
 
 
@@ -145,11 +148,6 @@ def _verify_records(path: Path) -> WarcVerdict:
     first = report.problems[0]
     why = f"{report.problem_count} problems, the first at {first.offset} ({first.kind}): {first.detail}"
     return _bad(path, ErrorKind.CORRUPT, why, report.records)
-
-
-def _is_infra(exc: OSError) -> bool:
-    # A file that we may not read is not damaged: it must not be moved aside.
-    return is_storage_errno(exc.errno) or exc.errno in (errno.EACCES, errno.EPERM)
 
 
 def _broken_stream(path: Path) -> str | None:
@@ -218,19 +216,14 @@ class ManifestReport:
     orphaned: Operator[list[str]]
 
     def describe(self) -> str:
-        problems = [
-            *(
-                []
-                if self.manifest_status is ManifestStatus.VALID
-                else [f"the manifest is {self.manifest_status.value}"]
-            ),
-            *(f"missing: {name}" for name in self.missing),
-            *(f"size differs: {name}" for name in self.size_mismatches),
-            *(f"hash differs: {name}" for name in self.hash_mismatches),
-            *(f"warning: {name} is in no entry" for name in self.orphaned),
-        ]
-        counted = f"{self.entries_verified} of {self.entries_total} entries verified ({self.level.value})"
-        return "\n".join([*problems, counted, f"Status: {'OK' if self.valid else 'FAILED'}"])
+        status = self.manifest_status
+        lines = [] if status is ManifestStatus.VALID else [f"the manifest is {status.value}"]
+        lines += [f"missing: {name}" for name in self.missing]
+        lines += [f"size differs: {name}" for name in self.size_mismatches]
+        lines += [f"hash differs: {name}" for name in self.hash_mismatches]
+        lines += [f"warning: {name} is in no entry" for name in self.orphaned]
+        lines.append(f"{self.entries_verified} of {self.entries_total} entries verified ({self.level.value})")
+        return "\n".join([*lines, f"Status: {'OK' if self.valid else 'FAILED'}"])
 
 
 def verify_manifest(output_dir: Path, level: ManifestLevel = ManifestLevel.SIZE) -> ManifestReport:
@@ -308,51 +301,41 @@ def integrity_report(output_dir: Path, *, level: int = 1) -> IntegrityReport:
     try:
         issues, weight = _issues(output_dir, level), storage_statistics(output_dir)
     except OSError as exc:
-        issues, weight = [_fault(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}")], NO_WEIGHT
+        issues, weight = [_issue(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}")], NO_WEIGHT
     fails = any(issue.fails for issue in issues)
     verdict = StorageVerdict.FAIL if fails else StorageVerdict.INCOMPLETE if issues else StorageVerdict.PASS
     return from_row(IntegrityReport, weight, verdict=verdict, output_dir=str(output_dir), level=level, issues=issues)
 
 
-def _fault(code: str, detail: str) -> Issue:
-    return Issue(code=code, detail=detail, fails=True)
-
-
-def _note(code: str, detail: str) -> Issue:
-    return Issue(code=code, detail=detail, fails=False)
+def _issue(code: str, detail: str, *, fails: bool = True) -> Issue:
+    return Issue(code=code, detail=detail, fails=fails)
 
 
 def _issues(output_dir: Path, level: int) -> list[Issue]:
     if not output_dir.is_dir():
-        return [_fault("output_dir_missing", str(output_dir))]
+        return [_issue("output_dir_missing", str(output_dir))]
     files = discover_warcs(output_dir)
     issues = [
-        _fault(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}")
+        _issue(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}")
         for verdict in (verify_warc(file.path, level) for file in files)
         if not verdict.ok
     ]
-    status = read_job_manifest(output_dir / WARCS)[0]
-    if status in (ManifestStatus.INVALID, ManifestStatus.UNREADABLE):
-        issues.append(_fault(f"manifest_{status.value}", str(output_dir)))
-    elif status is ManifestStatus.VALID:
-        issues += _manifest_issues(output_dir)
+    manifest = verify_manifest(output_dir)
+    if manifest.manifest_status is ManifestStatus.VALID:
+        issues += [_issue("warc_missing", name) for name in manifest.missing]
+        issues += [_issue("warc_size_mismatch", name) for name in manifest.size_mismatches]
+        issues += [_issue("warc_orphaned", name, fails=False) for name in manifest.orphaned]
+    elif manifest.manifest_status is not ManifestStatus.MISSING:
+        issues.append(_issue(f"manifest_{manifest.manifest_status.value}", str(output_dir)))
     if not files:
-        issues.append(_note("no_warcs", "there is nothing to index"))
+        issues.append(_issue("no_warcs", "there is nothing to index", fails=False))
     elif source_of(output_dir, files) != "stable":
-        issues.append(_note("not_consolidated", f"{len(temp_dirs_in(output_dir))} temporary directories"))
+        count = len(temp_dirs_in(output_dir))
+        issues.append(_issue("not_consolidated", f"{count} temporary directories", fails=False))
     last = crawl_statistics(output_dir)
     if last is not None and not last.is_complete:
-        issues.append(_note("crawl_incomplete", f"{last.crawled} of {last.total} crawled"))
+        issues.append(_issue("crawl_incomplete", f"{last.crawled} of {last.total} crawled", fails=False))
     return issues
-
-
-def _manifest_issues(output_dir: Path) -> list[Issue]:
-    report = verify_manifest(output_dir, ManifestLevel.SIZE)
-    return [
-        *(_fault("warc_missing", name) for name in report.missing),
-        *(_fault("warc_size_mismatch", name) for name in report.size_mismatches),
-        *(_note("warc_orphaned", name) for name in report.orphaned),
-    ]
 
 
 QUARANTINE = "warcs_quarantine"
@@ -397,11 +380,7 @@ def clean_temp(output_dir: Path) -> tuple[int, bool]:
     The caller must ensure that this job is indexed or abandoned and that no replay uses these files.
     """
     output_dir = output_dir.resolve()
-    return _remove(output_dir, temp_dirs_in(output_dir))
-
-
-def _remove(output_dir: Path, folders: list[Path]) -> tuple[int, bool]:
-    had_state = (output_dir / STATE_NAME).exists()
+    folders, had_state = temp_dirs_in(output_dir), (output_dir / STATE_NAME).exists()
     remove_temp_dirs(output_dir, folders)
     (output_dir / STATE_NAME).unlink(missing_ok=True)
     return len(folders), had_state
@@ -428,8 +407,7 @@ def clean_temp_nonwarc(
     preserved; nothing is deleted then.
     """
     output_dir = output_dir.resolve()
-    folders = temp_dirs_in(output_dir)
-    files = warcs_in(folders)
+    files = temp_warcs(output_dir)
     paths, _ = consolidate(output_dir, files, clock)
     # Rows follow before the old names go.
     on_kept({file.path: path for file, path in zip(files, paths, strict=True)})
@@ -438,7 +416,7 @@ def clean_temp_nonwarc(
         if (output_dir / name).is_file():
             folder.mkdir(exist_ok=True)
             shutil.copy2(output_dir / name, folder / name.lstrip("."))
-    return _remove(output_dir, folders)
+    return clean_temp(output_dir)
 
 
 COMPACTED = "warcs_compacted"
@@ -458,50 +436,32 @@ class Compacted:
     """Records that the copy omits."""
 
 
-def compact(
-    output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, kinds: tuple[str, ...] = DROPPED_KINDS
-) -> list[Compacted]:
+def compact(output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, *, dry_run: bool = False) -> list[Compacted]:
     """Write smaller copies to `warcs_compacted/<time>/` and return them; files with nothing to drop get none.
 
-    Raise `DamagedWarc` if a file is damaged (a copy would hide the damage), `Invalid` if a copy fails verification,
-    `NoSpace` or `Unavailable` if the disk fails.
+    A dry run writes nothing and returns the same. Raise `DamagedWarc` if a file is damaged (a copy would hide the
+    damage), `Invalid` if a copy fails verification, `NoSpace` or `Unavailable` if the disk fails.
     """
-    folder = output_dir / COMPACTED / digits14(clock.now())
-    return [made for file in files if (made := _compact_one(file, folder, kinds)) is not None]
-
-
-def measure(files: Iterable[ToolWarcFile], kinds: tuple[str, ...] = DROPPED_KINDS) -> list[Compacted]:
-    """Return what `compact` would drop, without writing; files with nothing to drop are not listed."""
-    found = []
+    folder, made = output_dir / COMPACTED / digits14(clock.now()), []
     for file in files:
-        gone = [length for _, length, drop in _spans(file.path, kinds) if drop]
+        spans = [(record.offset, record.length, _is_dropped(record)) for record in read_records(file.path)]
+        gone = [length for _, length, drop in spans if drop]
         if gone:
-            found.append(_compacted(file, None, file.size - sum(gone), len(gone)))
-    return found
+            staged = None if dry_run else _write_smaller(file.path, folder / file.path.name, spans)
+            sizes = {"before_bytes": file.size, "after_bytes": file.size - sum(gone), "dropped": len(gone)}
+            made.append(Compacted(file=file.path, staged=staged, **sizes))
+    return made
 
 
-def _compacted(file: ToolWarcFile, staged: Path | None, after_bytes: int, dropped: int) -> Compacted:
-    return Compacted(file=file.path, staged=staged, before_bytes=file.size, after_bytes=after_bytes, dropped=dropped)
-
-
-def _spans(path: Path, kinds: tuple[str, ...]) -> list[tuple[int, int, bool]]:
-    return [(record.offset, record.length, _is_dropped(record, kinds)) for record in read_records(path)]
-
-
-def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Compacted | None:
-    spans = _spans(file.path, kinds)
-    dropped = sum(drop for _, _, drop in spans)
-    if not dropped:
-        return None
+def _write_smaller(path: Path, target: Path, spans: Sequence[tuple[int, int, bool]]) -> Path:
     # Several records in one gzip member cannot be copied one by one without compressing them again.
     if len({offset for offset, _, _ in spans}) != len(spans) or any(length <= 0 for _, length, _ in spans):
-        raise Invalid(f"{file.path} holds several records in one member; they cannot be copied one by one")
-    target = folder / file.path.name
+        raise Invalid(f"{path} holds several records in one member; they cannot be copied one by one")
     if target.exists():
         raise Invalid(f"two files are called {target.name}; compact them one after the other")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with open_source(file.path) as source, target.open("xb") as out:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open_source(path) as source, target.open("xb") as out:
             for offset, length, drop in spans:
                 if not drop:
                     _copy(source, offset, length, out.write)
@@ -511,17 +471,17 @@ def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Co
         raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
     # The copy is read back before anything is said of it.
     report = verify_file(target)
-    if not report.ok or report.records != len(spans) - dropped:
+    if not report.ok or report.records != sum(not drop for *_, drop in spans):
         raise Invalid(f"the copy {target} does not verify: {report.problems[:1]}; the original is as it was")
-    return _compacted(file, target, target.stat().st_size, dropped)
+    return target
 
 
-def _is_dropped(record: Record, kinds: tuple[str, ...]) -> bool:
+def _is_dropped(record: Record) -> bool:
     drop = False
     if record.head.type == "response":
         try:
             head, _ = record.http()
-            drop = (head.media_type or "").startswith(kinds)
+            drop = (head.media_type or "").startswith(DROPPED_KINDS)
         except DamagedWarc as damage:
             if damage.kind != "http_head":
                 raise

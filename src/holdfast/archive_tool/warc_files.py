@@ -200,15 +200,8 @@ _PIECE = 1024 * 1024
 
 def next_number(warcs_dir: Path) -> int:
     """Return the highest number in use plus one; gaps are not reused, because a manifest may refer to them."""
-    numbers = [int(match.group(1)) for path in _names(warcs_dir) if (match := _STABLE.fullmatch(path))]
+    numbers = [int(match.group(1)) for path in warcs_dir.glob("warc-*") if (match := _STABLE.fullmatch(path.name))]
     return max(numbers, default=0) + 1
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except FileNotFoundError:
-        return []
 
 
 def consolidate(

@@ -284,16 +284,12 @@ def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[st
     """Return the source's own flags with time limits reduced to `most_s` where they are longer."""
     if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
         return list(given)
-    most = math.ceil(most_s)
-    flags = read_flags(given, allowed)
-    cut = [flag._replace(value=str(_cut(flag.value, most))) if flag.name in _TIME else flag for flag in flags]
-    return [word for flag in cut for word in flag.words]
-
-
-def _cut(value: str | None, most: int) -> int:
-    asked = int(value or 0)
-    # 0 means no limit to the browser.
-    return min(asked, most) if asked > 0 else most
+    most, words = math.ceil(most_s), []
+    for flag in read_flags(given, allowed):
+        # 0 means no limit to the browser.
+        asked = int(flag.value or 0) if flag.name in _TIME else None
+        words += (flag if asked is None or 0 < asked <= most else flag._replace(value=str(most))).words
+    return words
 
 
 def _workers(options: Mapping[str, Any]) -> int:

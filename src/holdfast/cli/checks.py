@@ -22,8 +22,8 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.archive_tool.docker import Docker, DockerMissing, Times, find_program
-from holdfast.archive_tool.errors import ToolMissing
+from holdfast.archive_tool.docker import Docker, Times, find_program
+from holdfast.archive_tool.errors import DockerMissing, ToolMissing
 from holdfast.cli.formatting import fields, table
 from holdfast.cli.parameters import command_group
 from holdfast.cli.printing import DRY_RUN, Done, command, picked, runnable

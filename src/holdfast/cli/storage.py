@@ -335,7 +335,7 @@ def make_smaller(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
     files = discover_warcs(folder)
     line = ProgressLine(archive.clock)
     shown = _one_by_one(files, line)
-    made = storage.compact(folder, shown, archive.clock) if apply else storage.measure(shown)
+    made = storage.compact(folder, shown, archive.clock, dry_run=not apply)
     line.clear()
     lines = [
         f"{one.file}: {counted(one.dropped, 'record')} less, {size(one.before_bytes)} to {size(one.after_bytes)}"

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.docker import Docker, DockerMissing, Times, find_program
-from holdfast.archive_tool.errors import ToolMissing
+from holdfast.archive_tool.docker import Docker, Times, find_program
+from holdfast.archive_tool.errors import DockerMissing, ToolMissing
 from holdfast.archive_tool.flags import read_job_config, read_name, tool_command
 from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs, source_of

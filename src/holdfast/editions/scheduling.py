@@ -397,7 +397,7 @@ def _job(source: Source, one: ShardState) -> dict[str, Any]:
         "retryCount": one.job.current_retry_count,
         "crawlerStage": stage,
         "pagesCrawled": one.latest.items_crawled if one.latest is not None else 0,
-        "rescueState": rescue_word(policy, stage).value,
+        "rescueState": rescue_word(policy, stage),
         "operatorState": operator_state(one.status, policy, stage),
         "queuedAt": one.job.next_run_at.isoformat() if one.job.next_run_at else None,
     }

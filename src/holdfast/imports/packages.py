@@ -20,6 +20,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.archive_tool.output_directory import STATE_NAME, json_object
 from holdfast.errors import Invalid
 from holdfast.gzip_streams import largest_honest
 from holdfast.values import dataclass
@@ -273,8 +274,7 @@ def _too_many(path: Path, count: int) -> str:
 
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
-STATE_FILE = ".archive_state.json"
-# Folders of an archive_tool's output that are skipped: damaged files, and copies of others.
+# Folders of archive-tool's output that are skipped: damaged files, and copies of others.
 ASIDE = ("warcs_quarantine", "warcs_compacted")
 # How names end that an archivist would look for among the files of a folder, and why they are not imported.
 PASSED_OVER = {
@@ -349,7 +349,7 @@ def _below(folder: Path, discovered: FoundFiles, *, follow_state: bool) -> Itera
 
     elsewhere = _tracked(folder)
     if not follow_state:
-        discovered.passed_over += [(path, f"{STATE_FILE} names it, outside of {folder}") for path in elsewhere]
+        discovered.passed_over += [(path, f"{STATE_NAME} names it, outside of {folder}") for path in elsewhere]
     found = []
     roots = [folder, *(elsewhere if follow_state else ())]
     for root in roots:
@@ -381,16 +381,16 @@ def _reason(name: str) -> str:
 
 
 def _tracked(folder: Path) -> list[Path]:
-    """Return the temporary folders that an archive_tool stores in its state; empty if the state is missing or
+    """Return the temporary folders that archive-tool stores in its state; empty if the state is missing or
     invalid.
     """
-    state = folder / STATE_FILE
+    state = folder / STATE_NAME
     try:
         # The state file comes with the folder, from anywhere.
         if state.stat().st_size > _MAX_STATE_BYTES:
             return []
-        listed = json.loads(state.read_bytes()).get("temp_dirs_host_paths", [])
-    except (OSError, ValueError, AttributeError, RecursionError):
+        listed = json_object(state.read_bytes()).get("temp_dirs_host_paths")
+    except OSError:
         return []
     if not isinstance(listed, list):
         return []

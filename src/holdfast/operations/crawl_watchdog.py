@@ -264,7 +264,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
         run=run,
         holder=holder_of(folder),
         state_ok=_is_state_ok(folder),
-        restarts=state.container_restarts,
+        restarts=state.container_restarts_done,
         errors=dict(state.errors),
         log=None if log is None else str(log),
         activity=RunActivity(pages=pages, running_s=running_s, idle_s=idle_s, pages_per_minute=pages_per_minute),

@@ -6,7 +6,6 @@ Either writes to files in the output directory, never to a pipe: a tool outlives
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -16,12 +15,12 @@ from contextlib import closing, suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 from urllib.parse import urljoin
 
 from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
-from holdfast.archive_tool.output_directory import hold_output, holder_of, last_end
+from holdfast.archive_tool.output_directory import hold_output, holder_of, json_object, last_end
 from holdfast.archive_tool.warc_files import consolidate, discover_warcs, temp_warcs
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
@@ -369,8 +368,8 @@ class ToolFollower:
         text = line.decode("utf-8", "replace").strip()
         if not text:
             return
-        entry = _object(text)
-        if entry is None:
+        entry = json_object(text)
+        if "event" not in entry:
             self._holding.note("info", "lifecycle", text)
             return
         level = str(entry.get("level", "info"))
@@ -394,13 +393,3 @@ def counts_of(found: Statistics | None) -> Counts:
     if found is None:
         return Counts()
     return Counts(items_crawled=found.crawled, items_failed=max(found.failed, 0), items_total=found.total)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    if not text.startswith("{"):
-        return None
-    try:
-        entry = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) and "event" in entry else None

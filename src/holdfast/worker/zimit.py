@@ -20,7 +20,7 @@ from holdfast.archive_tool import outcome
 from holdfast.archive_tool.docker import find_program, tool_environment
 from holdfast.archive_tool.errors import OutputBusy
 from holdfast.archive_tool.flags import Backend, JobConfig, backend_of, tool_command
-from holdfast.archive_tool.logs import newest_crawl_log
+from holdfast.archive_tool.logs import crawl_statistics, newest_log
 from holdfast.archive_tool.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
@@ -28,7 +28,6 @@ from holdfast.archive_tool.outcome import (
     Verdict,
     classify_error,
     classify_exit,
-    crawl_statistics,
     failure_reason,
     is_complete,
 )
@@ -296,7 +295,7 @@ class _Run:
         return code
 
     def _note_log(self) -> None:
-        found = newest_crawl_log(self._dir)
+        found = newest_log(self._dir, crawls_only=True)
         if found is None or found == self._log_path:
             return
         # If the database is unavailable, the next poll writes this.
@@ -435,7 +434,7 @@ class _Run:
         )
 
     def _ending(self, result: endings.RunResult) -> RunEnding:
-        found, log = crawl_statistics(self._dir), newest_crawl_log(self._dir)
+        found, log = crawl_statistics(self._dir), newest_log(self._dir, crawls_only=True)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
         return RunEnding(
             result=result,

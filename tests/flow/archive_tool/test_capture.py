@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from holdfast.archive_tool.outcome import crawl_statistics
+from holdfast.archive_tool.logs import crawl_statistics
 from holdfast.warc.verify import verify_file
 from tests.flow.archive_tool.bed import Bed
 from tests.flow.crawler import FAST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.archive_tool.outcome import crawl_statistics
+from holdfast.archive_tool.logs import crawl_statistics
 from tests.flow.archive_tool.bed import Bed, Step
 
 GOOD: list[Step] = [{"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.output_directory import MANAGED_NAME, RESUME_NAME, read_mapping
+from holdfast.archive_tool.output_directory import MANAGED_NAME, RESUME_NAME, as_text, read_mapping
 from holdfast.archive_tool.run import (
     candidates,
     is_poisoned,
     keep_resume,
     refresh_resume,
     usable_resume,
-    write_managed,
 )
 from holdfast.archive_tool.zimit_flags import merged
 
@@ -67,14 +66,15 @@ def test_after_a_stage_its_own_queue_becomes_the_stable_one(tmp_path: Path) -> N
 
 
 def test_managed_settings_are_merged_into_the_stable_copy(tmp_path: Path) -> None:
-    write_managed(tmp_path, {"timeout": 5, "extraChromeArgs": ["--disable-http2"]})
+    managed = {"timeout": 5, "extraChromeArgs": ["--disable-http2"]}
+    (tmp_path / MANAGED_NAME).write_text(as_text(managed))
     (tmp_path / RESUME_NAME).write_text(json.dumps({"timeout": 9, "extraChromeArgs": ["--mine"], "state": {"q": [1]}}))
 
     keep_resume(tmp_path, tmp_path / RESUME_NAME)
 
     wanted = {"timeout": 5, "extraChromeArgs": ["--disable-http2", "--mine"], "state": {"q": [1]}}
     assert read_mapping(tmp_path / RESUME_NAME) == wanted
-    assert read_mapping(tmp_path / MANAGED_NAME) == {"timeout": 5, "extraChromeArgs": ["--disable-http2"]}
+    assert read_mapping(tmp_path / MANAGED_NAME) == managed
 
 
 @pytest.mark.parametrize(

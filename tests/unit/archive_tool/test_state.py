@@ -20,7 +20,7 @@ def test_workers_are_capped_by_what_is_asked_for_now(tmp_path: Path) -> None:
 
     state = load_state(tmp_path, 3)
 
-    assert (state.current_workers, state.initial_workers, state.worker_reductions) == (3, 3, 1)
+    assert (state.current_workers, state.initial_workers, state.worker_reductions_done) == (3, 3, 1)
 
 
 @pytest.mark.parametrize("value", ["4", None, [], True, -1, 0, 1.5, 10**9])
@@ -29,7 +29,7 @@ def test_a_wrong_value_resets_its_field_alone(tmp_path: Path, value: object) -> 
 
     state = load_state(tmp_path, 4)
 
-    assert (state.current_workers, state.container_restarts, state.vpn_rotations) == (4, 7, 0)
+    assert (state.current_workers, state.container_restarts_done, state.vpn_rotations_done) == (4, 7, 0)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a":' * 100_000])
@@ -70,9 +70,8 @@ def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
     (tmp_path / ".tmpx").mkdir()
 
     assert state.add_temp_dir(tmp_path / ".tmpx")
-    state.reduce_workers()
-    state.count_restart()
-    state.count_rotation()
+    state.update(current_workers=2, worker_reductions_done=1)
+    state.update(container_restarts_done=1, vpn_rotations_done=1)
 
     assert json.loads((tmp_path / STATE_NAME).read_text()) == {
         "current_workers": 2, "initial_workers": 3, "temp_dirs_host_paths": [str(tmp_path / ".tmpx")],
@@ -85,13 +84,13 @@ def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
 
 def test_a_new_phase_has_all_its_workers_and_tries_again(tmp_path: Path) -> None:
     state = load_state(tmp_path, 3)
-    state.reduce_workers()
-    state.count_restart()
+    state.update(current_workers=2, worker_reductions_done=1, container_restarts_done=1)
 
     state.reset_adaptation()
+    state.update()
 
     again = load_state(tmp_path, 3)
-    assert (again.current_workers, again.worker_reductions, again.container_restarts) == (3, 0, 0)
+    assert (again.current_workers, again.worker_reductions_done, again.container_restarts_done) == (3, 0, 0)
 
 
 def test_nothing_is_written_when_the_directory_is_another(tmp_path: Path) -> None:
@@ -105,5 +104,5 @@ def test_nothing_is_written_when_the_directory_is_another(tmp_path: Path) -> Non
     state.guard = guard
 
     with pytest.raises(Gone):
-        state.save()
+        state.update()
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from holdfast.archive_tool.docker import Times, find_program
 from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import CrawlState, load_state
-from holdfast.archive_tool.stage import NO_PROGRESS, StageAction, StopRequest, Strategies, Vpn
+from holdfast.archive_tool.stage import NO_PROGRESS, StopRequest, Strategies, rotate_vpn
 from holdfast.clock import SystemClock
 from tests.clock import FakeClock
 
@@ -23,35 +23,40 @@ ALL = Options(
 )  # fmt: skip
 
 
-def _vpn(text: str, stop_request: StopRequest | None = None) -> Vpn:
-    """A VPN command that is this interpreter with one line of code."""
+def _rotate(command: str, stop_request: StopRequest | None = None) -> bool:
     times = replace(Times(), vpn_limit=5.0, vpn_settle=0.0)
-    return Vpn(f"{sys.executable} -S -c '{text}'", times, stop_request or StopRequest(SystemClock()))
+    return rotate_vpn(command, times, stop_request or StopRequest(SystemClock()))
 
 
-def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, options: Options = ALL) -> tuple[Strategies, CrawlState]:
+def _python(text: str) -> str:
+    """A VPN command that is this interpreter with one line of code."""
+    return f"{sys.executable} -S -c '{text}'"
+
+
+def _bed(tmp_path: Path, clock: FakeClock, text: str, options: Options = ALL) -> tuple[Strategies, CrawlState]:
     state = load_state(tmp_path, 3)
-    return Strategies(options, state, clock, vpn), state
+    return Strategies(replace(options, vpn_command=_python(text)), state, clock, _rotate), state
 
 
-def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[StageAction, int, int, int, int]:
+def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[bool, int, int, int, int]:
     def patience(seconds: float) -> bool:
         waits.append(seconds)
         return False
 
-    action = strategies.answer(NO_PROGRESS, patience)
-    return action, state.worker_reductions, state.vpn_rotations, state.container_restarts, len(waits)
+    stops = strategies.answer(NO_PROGRESS, patience)
+    counters = state.worker_reductions_done, state.vpn_rotations_done, state.container_restarts_done
+    return stops, *counters, len(waits)
 
 
 def test_each_strategy_has_its_turn_and_its_limit(tmp_path: Path, clock: FakeClock) -> None:
-    strategies, state = _bed(tmp_path, clock, _vpn("pass"))
+    strategies, state = _bed(tmp_path, clock, "pass")
     waits: list[float] = []
 
     turns = [_trace(strategies, state, waits) for _ in range(4)]
     clock.advance(60)
     turns += [_trace(strategies, state, waits) for _ in range(2)]
 
-    stop, on = StageAction.STOP_CONTAINER, StageAction.CARRY_ON
+    stop, on = True, False
     assert turns == [
         (stop, 1, 0, 0, 0),  # 3 workers become 2, the least
         (on, 1, 1, 0, 0),
@@ -67,26 +72,23 @@ def test_each_strategy_has_its_turn_and_its_limit(tmp_path: Path, clock: FakeClo
 def test_a_vpn_that_fails_is_not_counted_and_the_next_strategy_follows(
     tmp_path: Path, clock: FakeClock, text: str
 ) -> None:
-    strategies, state = _bed(tmp_path, clock, _vpn(text), replace(ALL, adaptive_workers=False))
+    strategies, state = _bed(tmp_path, clock, text, replace(ALL, adaptive_workers=False))
 
-    assert strategies.answer(NO_PROGRESS, lambda _seconds: False) is StageAction.STOP_CONTAINER
-    assert (state.vpn_rotations, state.container_restarts) == (0, 1)
+    assert strategies.answer(NO_PROGRESS, lambda _seconds: False)
+    assert (state.vpn_rotations_done, state.container_restarts_done) == (0, 1)
 
 
 @pytest.mark.parametrize("command", ["no-such-program-anywhere up", "", "'unclosed", "sh;id"])
 def test_a_command_that_is_not_on_the_path_is_never_started(command: str) -> None:
-    vpn = Vpn(command, Times(), StopRequest(SystemClock()))
-
     with pytest.raises(ToolMissing):
         find_program(command)
-    assert not vpn.rotate()
+    assert not _rotate(command)
 
 
 def test_a_command_never_meets_a_shell(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    vpn = Vpn(f"echo up; touch {mark} && $(touch {mark})", replace(Times(), vpn_settle=0.0), StopRequest(SystemClock()))
 
-    vpn.rotate()
+    _rotate(f"echo up; touch {mark} && $(touch {mark})")
 
     assert not mark.exists()
 
@@ -95,4 +97,4 @@ def test_a_stop_ends_a_command_that_hangs() -> None:
     stop_request = StopRequest(SystemClock())
     stop_request.ask_to_stop()
 
-    assert not _vpn("import time; time.sleep(30)", stop_request).rotate()
+    assert not _rotate(_python("import time; time.sleep(30)"), stop_request)

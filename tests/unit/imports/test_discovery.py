@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.imports.packages import STATE_FILE, discover
+from holdfast.archive_tool.output_directory import STATE_NAME
+from holdfast.imports.packages import discover
 from holdfast.imports.placing import (
     Keeping,
     NotAnArchive,
@@ -38,7 +39,7 @@ def _output(folder: Path) -> Path:
 
 def test_stable_and_temporary_files_are_united_and_each_counts_once(tmp_path: Path) -> None:
     folder = _output(tmp_path)
-    (folder / STATE_FILE).write_text(json.dumps({"temp_dirs_host_paths": [str(tmp_path / "elsewhere" / ".tmptwo"), 7]}))
+    (folder / STATE_NAME).write_text(json.dumps({"temp_dirs_host_paths": [str(tmp_path / "elsewhere" / ".tmptwo"), 7]}))
 
     found = discover([folder], follow_state=True)
 
@@ -53,7 +54,7 @@ def test_stable_and_temporary_files_are_united_and_each_counts_once(tmp_path: Pa
 )
 def test_a_state_that_makes_no_sense_is_no_state(tmp_path: Path, state: str) -> None:
     folder = _output(tmp_path)
-    (folder / STATE_FILE).write_text(state)
+    (folder / STATE_NAME).write_text(state)
 
     assert len(discover([folder]).files) == 2
 
@@ -145,12 +146,12 @@ def test_a_folder_that_cannot_be_looked_into_is_told_and_not_taken_for_empty(tmp
 
 def test_a_state_file_leads_out_of_its_folder_only_if_that_was_asked_for(tmp_path: Path) -> None:
     folder, elsewhere = _output(tmp_path), tmp_path / "elsewhere" / ".tmptwo"
-    (folder / STATE_FILE).write_text(json.dumps({"temp_dirs_host_paths": [str(elsewhere)]}))
+    (folder / STATE_NAME).write_text(json.dumps({"temp_dirs_host_paths": [str(elsewhere)]}))
 
     found = discover([folder])
 
     assert [path.name for path in found.files] == ["warc-000001.warc.gz", "rec-2.warc.gz"]
-    assert (elsewhere, f"{STATE_FILE} names it, outside of {folder}") in found.passed_over
+    assert (elsewhere, f"{STATE_NAME} names it, outside of {folder}") in found.passed_over
 
 
 def test_what_looks_like_an_archive_and_is_not_read_is_listed(tmp_path: Path) -> None:
