@@ -34,6 +34,10 @@ class RequirementRow(NamedTuple):
         return _NOT_BUILT.match(self.proof) is None
 
 
+def named_tests(text: str) -> set[str]:
+    return set(_TEST_ID.findall(text))
+
+
 def rows(page: str) -> list[RequirementRow]:
     """Return every row of every table; ValueError names one that has not four cells."""
     found = [row for part in page.split("\n## ")[1:] for row in table_rows(part)]

@@ -39,6 +39,7 @@ def test_every_row_names_files_and_tests_that_are_there_or_says_why_it_has_none(
 def test_every_name_in_the_docs_exists() -> None:
     routes = importlib.import_module("tests.api_routes").PERMISSIONS
     program, settings = ["holdfast help", *commands()], [*variables(), *_OTHER_VARIABLES]
+    tests = promises.test_ids(modules("tests"))
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
     for page in [*pages, *(ROOT / "docs" / "guides").glob("*.md")]:
@@ -46,6 +47,7 @@ def test_every_name_in_the_docs_exists() -> None:
         text = page.read_text().partition("## Removed settings")[0] if page.name == "settings.md" else page.read_text()
         assert requirements.unknown_names(text, program, routes, settings) == [], page.name
         assert [path for path in requirements.named_paths(text) if not (ROOT / path).exists()] == [], page.name
+        assert sorted(requirements.named_tests(text) - tests) == [], page.name
 
 
 def test_unknown_command_route_and_setting_are_reported() -> None:
