@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
+from holdfast.processes.child_process import ChildProcess
+from holdfast.processes.parent_death import die_with
 from holdfast.processes.part_output import Lines
 from holdfast.values import dataclass
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
 
 STARTED_AGAIN: Final = "HOLDFAST_STARTED_AGAIN"
 """Variable that tells a part that the front has already started before, so that notices are not repeated."""
@@ -32,75 +29,23 @@ class ServicePart:
     """Whether it serves readers: it starts first, is stopped last, and prints a line when it is ready."""
 
 
-class PartProcess:
-    """A running part, the leader of its own process group, so that Ctrl-C reaches only the supervisor."""
+class PartProcess(ChildProcess):
+    """A running part, whose output is read line by line."""
 
     def __init__(self, part: ServicePart, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
+        super().__init__(
             part.command,
-            stdin=subprocess.DEVNULL,
+            {**environment, "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,
-            env={**environment, "PYTHONUNBUFFERED": "1"},
-            # Safe here: the supervisor has one thread, so code may run between fork and exec.
-            preexec_fn=_dying_with(os.getpid()),
+            # Safe here: the supervisor has one thread, so code may run between fork and exec. KILL, not TERM: a
+            # draining part would hold port and lock while the next supervisor starts. All work of a part survives a
+            # kill.
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL),
         )
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self.pid = self._process.pid
-        self.stdout, self.stderr = Lines(self._process.stdout.fileno()), Lines(self._process.stderr.fileno())
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to the part alone; do nothing if it has ended."""
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        """Kill the part and everything in its process group."""
-        # Signal before waiting for it: until then no other process can get its id.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-
-    def reap(self) -> int | None:
-        """Return the exit code, None while it runs; kills the rest of its process group."""
-        if self._process.returncode is not None:
-            return self._process.returncode
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is None:
-            return None
-        self.kill()
-        return self._process.wait()
-
-    def close(self) -> None:
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-
-def how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
-
-
-def _dying_with(parent: int) -> Callable[[], None] | None:
-    """Return a pre-exec function that asks the kernel to kill the child with its parent."""
-    if _libc is None:
-        return None
-    prctl = _libc.prctl
-
-    def ask() -> None:
-        # KILL, not TERM: a draining part would hold port and lock while the next supervisor starts. All work of a part
-        # survives a kill.
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The parent may have died before this call: the kernel would then send no signal.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask
+        assert self.stdout is not None
+        assert self.stderr is not None
+        self.output, self.errors = Lines(self.stdout.fileno()), Lines(self.stderr.fileno())
 
 
 def reap_strangers(known: Sequence[int]) -> None:

@@ -23,13 +23,13 @@ from typing import Final
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.processes.child_process import how_it_ended
 from holdfast.processes.part_output import Lines, tell, write
 from holdfast.processes.part_process import (
     FOR_PEOPLE,
     STARTED_AGAIN,
     PartProcess,
     ServicePart,
-    how_it_ended,
     reap_strangers,
 )
 from holdfast.processes.part_states import PartState, PartStatus, write_parts
@@ -53,8 +53,6 @@ class _Place:
         self.start_at = 0.0
         self.started_at = 0.0
         self.starts = 0
-        self.asked = 0
-        """Stop signals sent to it."""
         self.is_given_up = False
         """Whether it was killed because it did not end in time."""
         self.last_exit: str | None = None
@@ -174,7 +172,7 @@ class ServiceSupervisor:
             return
         if not place.restarts.is_failing:
             self._set(place, PartState.STARTING if place.part.is_front else PartState.RUNNING)
-        for lines in (process.stdout, process.stderr):
+        for lines in (process.output, process.errors):
             self._selector.register(lines.fd, selectors.EVENT_READ, (place, lines))
         _log.info("serve.part_starts", part=place.part.name, pid=process.pid, start=place.starts)
 
@@ -185,14 +183,10 @@ class ServiceSupervisor:
     def _take_end(self, place: _Place, *, wait: bool = False) -> bool:
         process = place.process
         assert process is not None
-        code = process.reap()
-        while code is None and wait:
-            with suppress(ChildProcessError):
-                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-            code = process.reap()
+        code = process.wait() if wait else process.poll()
         if code is None:
             return False
-        for lines in (process.stdout, process.stderr):
+        for lines in (process.output, process.errors):
             self._drain_pipe(place, lines)
         process.close()
         place.process, place.last_exit = None, how_it_ended(code)
@@ -257,10 +251,9 @@ class ServiceSupervisor:
                 self._give_up(front)
 
     def _ask(self, place: _Place, times: int) -> None:
-        while place.asked < times and place.process is not None:
-            place.asked += 1
+        if place.process is not None:
             self._set(place, PartState.STOPPING)
-            place.process.send(signal.SIGTERM)
+            place.process.ask_to_end(times)
 
     def _give_up(self, places: Sequence[_Place]) -> None:
         for place in places:
@@ -291,7 +284,7 @@ class ServiceSupervisor:
         return max(0.02, min([_POLL_S, *waiting]))
 
     def _pass_on(self, place: _Place, lines: Lines, came: Sequence[str]) -> None:
-        is_said = place.process is not None and lines is place.process.stdout
+        is_said = place.process is not None and lines is place.process.output
         for line in came:
             if is_said and place.part.is_front and line.startswith(READY):
                 self._ready(place, line.removeprefix(READY).strip())

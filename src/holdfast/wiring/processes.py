@@ -6,7 +6,6 @@ at a time in any case, by its file lock.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
@@ -17,10 +16,10 @@ from contextlib import suppress
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.processes.parent_death import die_with
 from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 _log = log.get()
-_PR_SET_PDEATHSIG = 1
 # Set in each child: its application is created from an import path and cannot otherwise learn its number.
 _this: ServedProcess | None = None
 # Pause before a restart: a child that dies at once would be started hundreds of times a second.
@@ -131,7 +130,7 @@ class ServingProcesses:
             for heard in _HEARD:
                 # These signals end the child until the server handles them itself.
                 signal.signal(heard, signal.SIG_DFL)
-            _die_with(parent)
+            die_with(parent, signal.SIGTERM)
             global _this
             _this = ServedProcess(number, self._places)
             code = self._serve(number, self._say_ready)
@@ -147,11 +146,3 @@ _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 
 def _nothing(_number: int, _frame: object) -> None:
     """Signal handler without action: the loop reads the signal's number."""
-
-
-def _die_with(parent: int) -> None:
-    """Let the kernel end this process when its parent dies, for whatever reason."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)

@@ -35,7 +35,9 @@ _MARKED = _WAIT.format(
 )
 _CALM = _WAIT.format(first="print('set', flush=True)", last="print('drained', flush=True)")
 _BROKEN = "raise SystemExit(3)"
-_DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('set', flush=True)\ntime.sleep(600)"
+_DEAF = _WAIT.format(
+    first="signal.signal(2, signal.SIG_IGN); print('set', flush=True)", last="import time; time.sleep(600)"
+)
 
 _PROGRAM = """
 import json, sys
