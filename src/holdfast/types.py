@@ -120,6 +120,14 @@ NEW_OWNER = "redirect_new_owner:"
 """Prefix of the reason for a captured seed that now redirects to a host of another owner, which follows."""
 NO_SITEMAP = "no_sitemap"
 """The reason for a missing sitemap at the default location, which no robots.txt named: not a failure."""
+DOMAIN_UNREACHABLE = "domain_unreachable"
+"""The reason of pages whose host stayed unreachable for as long as a crawl waits."""
+DOMAIN_PAUSED = "domain_paused"
+"""The reason of pages whose domain was paused by an operator for as long as a crawl waits."""
+PURGED, CLEARED = TAKEN_AWAY = ("purged", "cleared")
+"""Reasons of attempts that an operator removed from the queue."""
+TRUNCATED_BODIES = ("truncated", "truncated_length")
+"""Reasons of incomplete bodies: the server broke off, or our size limit was reached."""
 
 
 class FetchProblem(StrEnum):

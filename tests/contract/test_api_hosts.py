@@ -10,7 +10,7 @@ from sqlalchemy import update
 from holdfast.api.routes.frontier import list_frontier_hosts
 from holdfast.clock import SystemClock, to_micros
 from holdfast.db.models import Domain
-from holdfast.jobs.views.host_queries import DomainState
+from holdfast.frontier.domains import DomainState
 from holdfast.types import Outcome
 from tests.api_bed import Server
 from tests.contract.crawl_bed import all_of, crawl

@@ -16,7 +16,7 @@ from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
-from holdfast.jobs.attempt_queries import attempts_on
+from holdfast.frontier.attempts import attempts_on
 from holdfast.processes.runfile import alone
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals import hiding

@@ -26,10 +26,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "urls",
     ),
     "ground": ("config", "db", "events", "processes", "series", "audit"),
-    "stations": ("frontier", "fetch", "parse", "warc", "auth"),
+    "stations": ("fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
-        "sources", "feeds", "jobs", "archive_tool", "index",
+        "sources", "frontier", "feeds", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention", "webhooks", "explanation",
     ),

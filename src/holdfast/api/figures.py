@@ -21,9 +21,9 @@ from holdfast.clock import Clock
 from holdfast.db import connect
 from holdfast.db.engine import Database, moment_in, server_clock, take_time
 from holdfast.errors import HoldfastError, NotFound
+from holdfast.frontier.domains import largest_domains, newest_page
+from holdfast.frontier.figures import FrontierFigures, SelectedFrontier, frontier_figures
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.views.frontier_queries import FrontierFigures, SelectedFrontier, frontier_figures
-from holdfast.jobs.views.host_queries import largest_domains, newest_page
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, execution, scanned_storage
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.jobs.views.run_report import RunReport, run_report

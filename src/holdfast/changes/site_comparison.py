@@ -17,8 +17,8 @@ from holdfast.changes.verdict import AnswerKind, answer_of
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.errors import Invalid, NotFound, UrlRefused
+from holdfast.frontier.attempts import attempts_on
 from holdfast.index.queries import CaptureRange, holding_of
-from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.jobs.endings import DONE, Shortfall
 from holdfast.jobs.store import FEED
 from holdfast.urls import parse_seed

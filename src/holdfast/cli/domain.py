@@ -13,11 +13,11 @@ from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Listing, Reading, Rows, command
 from holdfast.crawl.robots_answers import answer_for, text_of
 from holdfast.errors import NotFound
+from holdfast.frontier import domains
+from holdfast.frontier.actions import domain_of, purge, refresh_robots, set_domain
 from holdfast.frontier.control import DomainUpdate
-from holdfast.jobs.administration.frontier_actions import domain_of, purge, refresh_robots, set_domain
-from holdfast.jobs.views import host_queries
-from holdfast.jobs.views.frontier_queries import select_frontier
-from holdfast.jobs.views.frontier_records import DomainDetail, domain_detail, domain_record
+from holdfast.frontier.domains import DomainDetail, domain_detail, domain_record
+from holdfast.frontier.figures import select_frontier
 from holdfast.urls import parse_seed
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import Archive, open_archive
@@ -37,28 +37,28 @@ def list_domains(
     archive: Archive,
     session: Reading,
     state: Annotated[
-        host_queries.DomainState | None, typer.Option(help="Only those: forbidden, paused, unreachable, active.")
+        domains.DomainState | None, typer.Option(help="Only those: forbidden, paused, unreachable, active.")
     ] = None,
     after: Annotated[str | None, typer.Option(help="Start after this name.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows to print.")] = 100,
 ) -> Rows:
     """List the known domains by name."""
-    if state is not None and state not in host_queries.FILTERED:
-        raise typer.BadParameter(f"expected one of: {', '.join(host_queries.FILTERED)}", param_hint="--state")
+    if state is not None and state not in domains.FILTERED:
+        raise typer.BadParameter(f"expected one of: {', '.join(domains.FILTERED)}", param_hint="--state")
     now = archive.clock.now()
-    rows = host_queries.listed_domains(session, by_age=False, falls=False, state=state, after=after, limit=limit)
-    return Rows([domain_record(row, pages=host_queries.page_count(session, row.id), now=now) for row in rows])
+    rows = domains.listed_domains(session, by_age=False, falls=False, state=state, after=after, limit=limit)
+    return Rows([domain_record(row, pages=domains.page_count(session, row.id), now=now) for row in rows])
 
 
 @command(app_command, example="domain show example.org")
 def show(archive: Archive, session: Reading, domain: Name) -> DomainDetail:
     """Show the state, delay, circuit and robots files of a domain, and its queue in the newest crawl."""
-    row = host_queries.find_domain(session, domain_of(domain))
+    row = domains.find_domain(session, domain_of(domain))
     try:
-        queue = host_queries.queue_of_domain(session, select_frontier(session, None).frontier_id, row.id)
+        queue = domains.queue_of_domain(session, select_frontier(session, None).frontier_id, row.id)
     except NotFound:
         queue = None
-    pages, robots = host_queries.page_count(session, row.id), host_queries.robots_of_domain(session, row.id)
+    pages, robots = domains.page_count(session, row.id), domains.robots_of_domain(session, row.id)
     return domain_detail(row, pages=pages, now=archive.clock.now(), robots=robots, queue=queue)
 
 
@@ -69,8 +69,8 @@ def robots(archive: Archive, session: Reading, domain: Name) -> Done:
     It sends no request: `holdfast robots URL` does.
     """
     url = parse_seed(domain)
-    row = host_queries.find_domain(session, domain_of(domain))
-    states = host_queries.robots_of_domain(session, row.id)
+    row = domains.find_domain(session, domain_of(domain))
+    states = domains.robots_of_domain(session, row.id)
     ruling = answer_for(url, states, archive.clock.now())
     lines = []
     for one in states:
@@ -141,10 +141,10 @@ def purge_queue(
     name = domain_of(domain)
     with open_archive(runtime.settings) as archive, archive.database.read() as session:
         wanted = None if execution is None else select_frontier(session, execution).frontier_id
-        row = host_queries.find_domain(session, name)
+        row = domains.find_domain(session, name)
         _, executions = runtime.frontier.control.queued_executions(name)
         chosen = [one for one in executions if wanted in (None, one)]
-        queues = [host_queries.queue_of_domain(session, one, row.id) for one in chosen]
+        queues = [domains.queue_of_domain(session, one, row.id) for one in chosen]
     count = sum(queue.pending for queue in queues if queue is not None)
     if apply:
         count = purge(runtime.frontier, runtime.clock, name, execution_id=wanted, goes_on=lambda: True).removed

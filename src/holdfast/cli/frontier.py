@@ -18,16 +18,16 @@ from holdfast.cli.printing import picked
 from holdfast.cli.report import find_execution
 from holdfast.cli.resource import Done, Listing, Reading, Rows, command
 from holdfast.config import Settings
-from holdfast.fetch.guard import AddressGuard
-from holdfast.jobs.administration import frontier_actions, requeueing
-from holdfast.jobs.views.frontier_queries import UrlFilter, UrlStatus, frontier_urls, select_frontier
-from holdfast.jobs.views.frontier_records import queued_url
-from holdfast.jobs.views.host_queries import left_out_hosts
+from holdfast.frontier import actions, requeueing
+from holdfast.frontier.added_urls import AddingUrls, AddReceipt, AddRequest
+from holdfast.frontier.attempts import UrlFilter, UrlStatus, frontier_urls, queued_url
+from holdfast.frontier.domains import left_out_hosts
+from holdfast.frontier.figures import select_frontier
 from holdfast.operations.crawl_actions import recover_frontier
 from holdfast.types import UrlKind
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import open_archive
-from holdfast.wiring.jobs import open_jobs
+from holdfast.wiring.jobs import adding_urls, open_jobs
 
 app_command = command_group("Show the queue of a crawl, and change it. Example: holdfast frontier stats")
 SourceCode = Annotated[str | None, typer.Option("--source", help="The source they belong to; found by default.")]
@@ -39,16 +39,9 @@ Execution = Annotated[int | None, typer.Option("--execution", help="An execution
 
 
 @contextmanager
-def _open_adding(settings: Settings) -> Iterator[frontier_actions.AddingUrls]:
+def _open_adding(settings: Settings) -> Iterator[AddingUrls]:
     with open_jobs(settings) as jobs, open_runtime(settings) as runtime:
-        yield frontier_actions.AddingUrls(
-            runtime.frontier,
-            runtime.clock,
-            jobs.actions,
-            read=jobs.database.read,
-            write=jobs.database.write,
-            guard=AddressGuard(settings.allow_networks),
-        )
+        yield adding_urls(runtime, jobs.actions, read=jobs.database.read, write=jobs.database.write)
 
 
 @command(app_command, opened=open_runtime, example="frontier stats 3 --json")
@@ -82,7 +75,7 @@ def urls(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows to print.")] = 50,
 ) -> Rows:
     """List the attempts of a crawl by state, host or a part of the URL."""
-    host = None if domain is None else frontier_actions.domain_of(domain)
+    host = None if domain is None else actions.domain_of(domain)
     wanted = UrlFilter(status=status, domain=host, kind=kind, search=search, limit=limit)
     rows: list[Row[Any]] = []
     selected = select_frontier(session, execution)
@@ -98,7 +91,7 @@ def urls(
 
 @command(app_command, opened=_open_adding, is_quiet=True, example="frontier add https://example.org/news")
 def add(
-    adding: frontier_actions.AddingUrls,
+    adding: AddingUrls,
     urls: Annotated[list[str], typer.Argument(help="URLs.")],
     source: SourceCode = None,
     priority: Annotated[int | None, typer.Option(min=1, max=3, help="3 is fetched first.")] = None,
@@ -107,12 +100,12 @@ def add(
 
     Such a job captures these pages with embedded resources, and follows no links.
     """
-    return _added(adding.add(frontier_actions.AddRequest(urls=urls, source=source, priority=priority)))
+    return _added(adding.add(AddRequest(urls=urls, source=source, priority=priority)))
 
 
 @command(app_command, opened=_open_adding, is_quiet=True, example="frontier seed --source example-org")
 def seed(
-    adding: frontier_actions.AddingUrls,
+    adding: AddingUrls,
     urls: Annotated[list[str] | None, typer.Argument(help="URLs; by default the seeds of --source.")] = None,
     source: SourceCode = None,
 ) -> Done:
@@ -120,10 +113,10 @@ def seed(
     if not urls and source is None:
         raise typer.BadParameter("name URLs, or a source to add its seeds", param_hint="URLS")
     wanted = urls or adding.seeds_of(source or "")
-    return _added(adding.add(frontier_actions.AddRequest(urls=wanted, source=source, is_seed=True)))
+    return _added(adding.add(AddRequest(urls=wanted, source=source, is_seed=True)))
 
 
-def _added(done: frontier_actions.AddReceipt) -> Done:
+def _added(done: AddReceipt) -> Done:
     lines = []
     for place in done.places:
         first = f", {place.raised} of them moved forward" if place.raised else ""
@@ -140,7 +133,7 @@ def _added(done: frontier_actions.AddReceipt) -> Done:
     example="frontier requeue example.org --until 2026-01-31 --apply",
 )
 def requeue_pages(
-    adding: frontier_actions.AddingUrls,
+    adding: AddingUrls,
     domain: Annotated[str | None, typer.Argument(help="A host, with its port if that is neither 80 nor 443.")] = None,
     execution: Annotated[
         int | None,
@@ -166,7 +159,7 @@ def requeue_pages(
     else:
         done = requeueing.requeue(
             adding,
-            domain=frontier_actions.domain_of(domain or ""),
+            domain=actions.domain_of(domain or ""),
             status=status,
             since=start,
             until=end,
@@ -195,9 +188,7 @@ def clear_queue(
         selected = select_frontier(session, execution)
     queued = runtime.frontier.open_count(selected.frontier_id)
     if apply:
-        queued = frontier_actions.clear(
-            runtime.frontier, runtime.clock, selected.frontier_id, goes_on=lambda: True
-        ).removed
+        queued = actions.clear(runtime.frontier, runtime.clock, selected.frontier_id, goes_on=lambda: True).removed
     what = "removed from the queue" if apply else "queued"
     answer = {"execution": execution, "removed": queued if apply else 0, "queued": queued}
     return Done(answer, f"execution {execution}: {counted(queued, 'URL')} {what}")
@@ -242,9 +233,7 @@ def reset(
     an hour; also after a server's Retry-After. This command ends that, and is recorded in the audit log.
     """
     # As the frontier spells a domain: with its port if that is neither 80 nor 443.
-    names = [frontier_actions.domain_of(domain) for domain in domains]
-    lifted = {
-        name: frontier_actions.reset_domain(runtime.raw_db, runtime.frontier, runtime.clock, name) for name in names
-    }
+    names = [actions.domain_of(domain) for domain in domains]
+    lifted = {name: actions.reset_domain(runtime.raw_db, runtime.frontier, runtime.clock, name) for name in names}
     lines = [f"{name}: " + ("can be crawled again" if done else "nothing to reset") for name, done in lifted.items()]
     return Done({"domains": [{"domain": name, "lifted": done} for name, done in lifted.items()]}, lines)

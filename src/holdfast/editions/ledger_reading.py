@@ -31,7 +31,7 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.queries import CaptureRow
 from holdfast.errors import UrlRefused
-from holdfast.jobs.attempt_queries import attempts_on
+from holdfast.frontier.attempts import attempts_on
 from holdfast.noise.queries import kinds_at, kinds_of
 from holdfast.types import REDIRECTED
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
 from holdfast.db.raw import RawDatabase
-from holdfast.jobs.attempt_queries import is_retried
+from holdfast.frontier.attempts import is_retried
 from holdfast.jobs.execution_queries import ended_as
 from holdfast.jobs.views.listing import admin_status
 from holdfast.types import UrlKind

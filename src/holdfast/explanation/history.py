@@ -22,7 +22,7 @@ from holdfast.explanation.model import (
     Seen,
 )
 from holdfast.explanation.queries import AttemptOnPage, ListedCapture
-from holdfast.jobs.views.outcome_words import outcome_word
+from holdfast.frontier.outcome_words import outcome_word
 from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id

@@ -20,8 +20,8 @@ from holdfast.explanation.model import (
 )
 from holdfast.explanation.queries import AttemptOnPage, JobOfSource
 from holdfast.explanation.scopes import Judgements, SourceJudgement
+from holdfast.frontier.outcome_words import outcome_word
 from holdfast.jobs.states import State
-from holdfast.jobs.views.outcome_words import outcome_word
 
 _AT_WORK = ("queued", "running")
 _OPEN = (*_AT_WORK, "stopped")

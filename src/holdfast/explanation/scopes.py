@@ -14,9 +14,9 @@ from holdfast.errors import Invalid, UrlRefused
 from holdfast.explanation import queries
 from holdfast.explanation.model import ExplainedSource, ExplainedSources
 from holdfast.explanation.queries import JobOfSource
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan, planned_config
+from holdfast.jobs.specs import planned_config
 from holdfast.jobs.store import backend_of
-from holdfast.sources.plan import CrawlPlan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed, registrable
 from holdfast.urls.scope import (
     DIRECTORY_BUDGET,

@@ -1,5 +1,5 @@
 """The frontier: which URL to request next, by which process, and the results; politeness and circuit breakers as
-pure functions.
+pure functions. Crawls use `Frontier` with plain SQL; the lists, figures and actions of operators use SQLAlchemy too.
 """
 
 from holdfast.frontier.frontier import Frontier, FrontierSettings, KnownSignals

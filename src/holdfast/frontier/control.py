@@ -24,8 +24,6 @@ from holdfast.values import dataclass
 LONGEST_DELAY_S = 3600.0
 PORTION = 1000
 """Attempts closed per transaction: about 30 ms on SQLite."""
-PURGED, CLEARED = "purged", "cleared"
-"""Reasons of attempts that an operator removes from the queue."""
 
 
 class DelayRefused(Invalid):

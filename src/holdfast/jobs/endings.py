@@ -8,7 +8,17 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from holdfast.types import FAILURES, NEW_OWNER, REDIRECTED, Outcome, UrlKind
+from holdfast.types import (
+    DOMAIN_PAUSED,
+    DOMAIN_UNREACHABLE,
+    FAILURES,
+    NEW_OWNER,
+    REDIRECTED,
+    TAKEN_AWAY,
+    TRUNCATED_BODIES,
+    Outcome,
+    UrlKind,
+)
 from holdfast.values import dataclass
 
 if TYPE_CHECKING:
@@ -16,14 +26,6 @@ if TYPE_CHECKING:
     from holdfast.db.models import Job
 
 DONE: Final = "done"
-UNREACHABLE: Final = "domain_unreachable"
-"""Reason of pages whose host stayed unreachable for as long as a crawl waits."""
-PAUSED: Final = "domain_paused"
-"""Reason of pages whose domain was paused by an operator for as long as a crawl waits."""
-TAKEN_AWAY: Final = ("purged", "cleared")
-"""Reasons of queue entries that an operator removed."""
-TRUNCATED_BODIES: Final = ("truncated", "truncated_length")
-"""Reasons of incomplete bodies: the server broke off, or our size limit was reached."""
 _FORBIDDEN: Final = ("address_forbidden", "domain_forbidden")
 _LIMIT: Final = "over_limit:"
 
@@ -237,7 +239,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         moved += group.addresses if reason.startswith(NEW_OWNER) else 0
         failed += group.addresses if group.outcome in FAILURES else 0
         # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
-        if reason in (UNREACHABLE, PAUSED) and group.kind in hosts:
+        if reason in (DOMAIN_UNREACHABLE, DOMAIN_PAUSED) and group.kind in hosts:
             hosts[group.kind] += group.domains
         truncated += group.addresses if reason in TRUNCATED_BODIES else 0
         forbidden += group.addresses if reason in _FORBIDDEN and is_page else 0

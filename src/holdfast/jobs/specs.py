@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
@@ -205,47 +205,6 @@ def start_url(job: Job, source: Source) -> str | None:
         return job_config(job, source).seeds[0]
     except Invalid:
         return job.url
-
-
-class CrawlDefaults(NamedTuple):
-    contact: str
-    user_agent: str | None = None
-    allow_networks: tuple[str, ...] = ()
-    max_time_s: float | None = None
-    """Maximum working time of any execution: no site holds a worker forever."""
-    delay_s: float = 1.0
-    """Seconds between two requests to a domain, for sources that set no delay."""
-
-
-def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
-    """Return the plan of a job's execution with this number, which selects the user agent in rotation."""
-    return CrawlPlan(
-        seeds=config.seeds,
-        contact=house.contact,
-        scope=config.scope,
-        include=config.include,
-        exclude=config.exclude,
-        max_depth=config.max_depth,
-        max_pages=config.max_pages,
-        max_bytes=config.quota_bytes,
-        delay_s=house.delay_s if config.delay_s is None else config.delay_s,
-        # The shorter of the two holds: a trap site must not keep a worker for longer than the server allows.
-        max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
-        per_ip_rate=config.per_ip_rate,
-        # By the execution's number: a worker that takes it over keeps the same name towards the site.
-        user_agent=config.user_agent(number) or house.user_agent,
-        sitemaps=config.sitemaps,
-        requisites=config.requisites,
-        robots=config.robots,
-        robots_reason=config.robots_reason,
-        allow_networks=house.allow_networks,
-        storage=config.storage,
-        strip_trailing_slash=config.strip_trailing_slash,
-        force_https=config.force_https,
-        tracking=config.tracking,
-        allow_ports=config.allow_ports,
-        feeds="notice" if config.feeds else "off",
-    )
 
 
 def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> CrawlPlan:

@@ -27,8 +27,8 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import AddressForbidden, Invalid, Unavailable, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
+from holdfast.frontier.added_urls import AddedPlace
 from holdfast.index.queries import demand_body
-from holdfast.jobs.administration.frontier_actions import AddedPlace
 from holdfast.parse.child import parse_safely
 from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, kind_of

@@ -33,13 +33,12 @@ from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.fetch.robots import AGENT, RobotsFile
 from holdfast.jobs.administration.source_preview import rule_sentence
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
 from holdfast.records import Operator, record
 from holdfast.sources.config import read_config
 from holdfast.sources.contact import contact_of, remember_contact
-from holdfast.sources.plan import CrawlPlan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.sources.queries import SiteSource
 from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsRecord, UrlKind
 from holdfast.urls import DEFAULT, Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve

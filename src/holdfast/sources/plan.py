@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from holdfast import __version__
 from holdfast.errors import Invalid
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse_seed
 from holdfast.values import dataclass
+
+if TYPE_CHECKING:
+    from holdfast.sources.config import SourceConfig
 
 PRODUCT = "Holdfast"
 
@@ -193,3 +196,44 @@ def _origins_of(seeds: tuple[str, ...], policy: Normalisation) -> Mapping[str, U
         url = parse_seed(seed, policy)
         found.setdefault(url.origin, url)
     return found
+
+
+class CrawlDefaults(NamedTuple):
+    contact: str
+    user_agent: str | None = None
+    allow_networks: tuple[str, ...] = ()
+    max_time_s: float | None = None
+    """Maximum working time of any execution: no site holds a worker forever."""
+    delay_s: float = 1.0
+    """Seconds between two requests to a domain, for sources that set no delay."""
+
+
+def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
+    """Return the plan of a job's execution with this number, which selects the user agent in rotation."""
+    return CrawlPlan(
+        seeds=config.seeds,
+        contact=house.contact,
+        scope=config.scope,
+        include=config.include,
+        exclude=config.exclude,
+        max_depth=config.max_depth,
+        max_pages=config.max_pages,
+        max_bytes=config.quota_bytes,
+        delay_s=house.delay_s if config.delay_s is None else config.delay_s,
+        # The shorter of the two holds: a trap site must not keep a worker for longer than the server allows.
+        max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
+        per_ip_rate=config.per_ip_rate,
+        # By the execution's number: a worker that takes it over keeps the same name towards the site.
+        user_agent=config.user_agent(number) or house.user_agent,
+        sitemaps=config.sitemaps,
+        requisites=config.requisites,
+        robots=config.robots,
+        robots_reason=config.robots_reason,
+        allow_networks=house.allow_networks,
+        storage=config.storage,
+        strip_trailing_slash=config.strip_trailing_slash,
+        force_https=config.force_https,
+        tracking=config.tracking,
+        allow_ports=config.allow_ports,
+        feeds="notice" if config.feeds else "off",
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 
 from sqlalchemy.exc import IntegrityError
@@ -20,7 +21,10 @@ from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.raw import DatabaseClock
 from holdfast.errors import Conflict, Invalid, Unavailable
+from holdfast.fetch.guard import AddressGuard
+from holdfast.frontier.added_urls import AddingUrls
 from holdfast.jobs.administration.actions import JobActions
+from holdfast.jobs.administration.adhoc_crawls import crawl_once
 from holdfast.jobs.leases import ExecutionLeases
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
@@ -165,6 +169,24 @@ def open_jobs(
             scheduler=Scheduler(database, clock, settings, placement),
             leases=ExecutionLeases(database, clock, settler, home=settings.home, directory=directory),
         )
+
+
+def adding_urls(
+    runtime: Runtime,
+    actions: JobActions,
+    *,
+    read: Callable[[], AbstractContextManager[Session]],
+    write: Callable[[], AbstractContextManager[Session]],
+) -> AddingUrls:
+    """Return the object that adds URLs by hand; URLs that no run would take get a job."""
+    return AddingUrls(
+        runtime.frontier,
+        runtime.clock,
+        partial(crawl_once, actions, runtime.clock),
+        read=read,
+        write=write,
+        guard=AddressGuard(runtime.settings.allow_networks),
+    )
 
 
 _WAIT_S = 10.0

@@ -28,11 +28,11 @@ from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunRea
 from holdfast.jobs.execution_queries import from_json
 from holdfast.jobs.executions import StartedRun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
+from holdfast.jobs.specs import job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.processes.disk import MountIdentity, storage_trouble
 from holdfast.sources.contact import contact_of
-from holdfast.sources.plan import CrawlPlan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime

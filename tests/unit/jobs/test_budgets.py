@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.sources.config import merged, read_config
+from holdfast.sources.plan import CrawlDefaults, crawl_plan
 
 _SOURCE = read_config({"seeds": ["https://a.example/"], "max_pages": 100, "quota_bytes": 10_000, "max_time_s": 600})
 _HOUSE = CrawlDefaults("tests@example.org", max_time_s=3600.0)

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.config import PolitenessSettings, Settings
 from holdfast.db.models import Job, Source
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.jobs.views.listing import ADMIN_STATES, admin_state
 from holdfast.sources.config import read_config
+from holdfast.sources.plan import CrawlDefaults, crawl_plan
 from holdfast.worker.native import plan_of
 
 

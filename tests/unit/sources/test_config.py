@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.sources.config import SourceConfig, SourceRefused, ZimitConfig, merged, read_config, zimit_job
 from holdfast.sources.extraction import ExtractRules, extraction_rules, why_no_selector
+from holdfast.sources.plan import CrawlDefaults, crawl_plan
 from holdfast.sources.registry import PRESETS
 
 SEED = {"seeds": ["https://example.org/"]}

@@ -13,8 +13,8 @@ from holdfast.config import FetchSettings, PolitenessSettings, Settings
 from holdfast.crawl import outcomes
 from holdfast.crawl.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
+from holdfast.frontier.actions import set_domain
 from holdfast.frontier.control import DomainUpdate
-from holdfast.jobs.administration.frontier_actions import set_domain
 from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site

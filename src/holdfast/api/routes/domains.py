@@ -18,25 +18,14 @@ from holdfast.auth.roles import Permission
 from holdfast.crawl.robots_answers import RobotsRuling, answer_for, text_of
 from holdfast.errors import Invalid, NotFound
 from holdfast.fetch.robots import AGENT, RobotsFile
+from holdfast.frontier.actions import ClearReceipt, domain_of, purge, refresh_robots, reset_domain, set_domain
 from holdfast.frontier.control import DomainSettings, DomainUpdate
-from holdfast.jobs.administration.frontier_actions import (
-    ClearReceipt,
-    domain_of,
-    purge,
-    refresh_robots,
-    reset_domain,
-    set_domain,
-)
-from holdfast.jobs.views.frontier_queries import select_frontier
-from holdfast.jobs.views.frontier_records import (
+from holdfast.frontier.domains import (
     DomainDetail,
     DomainRecord,
+    DomainState,
     RobotsOfOrigin,
     domain_record,
-)
-from holdfast.jobs.views.frontier_records import domain_detail as detail_record
-from holdfast.jobs.views.host_queries import (
-    DomainState,
     domains_by_id,
     find_domain,
     listed_domains,
@@ -45,6 +34,8 @@ from holdfast.jobs.views.host_queries import (
     robots_of_domain,
     slowed_domains,
 )
+from holdfast.frontier.domains import domain_detail as detail_record
+from holdfast.frontier.figures import select_frontier
 from holdfast.records import Operator, from_row, record
 from holdfast.types import RobotsAnswer
 from holdfast.urls import parse_seed

@@ -21,7 +21,7 @@ from holdfast.api.schemas.lists import decode_ints, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
-from holdfast.jobs.administration.requeueing import RequeueReceipt, requeue_failed
+from holdfast.frontier.requeueing import RequeueReceipt, requeue_failed
 from holdfast.jobs.administration.run_exclusions import (
     MOST_RULES,
     MatchedUrls,

@@ -33,30 +33,24 @@ from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
 from holdfast.clock import Clock
 from holdfast.errors import Invalid
-from holdfast.fetch.guard import AddressGuard
-from holdfast.jobs.administration.frontier_actions import (
-    MOST_URLS,
-    AddingUrls,
-    AddReceipt,
-    AddRequest,
-    ClearReceipt,
-    clear,
-    domain_of,
+from holdfast.frontier.actions import ClearReceipt, clear, domain_of
+from holdfast.frontier.added_urls import MOST_URLS, AddingUrls, AddReceipt, AddRequest
+from holdfast.frontier.attempts import QueuedUrl, UrlFilter, UrlStatus, captures_of, frontier_urls, queued_url
+from holdfast.frontier.domains import (
+    CrawledHost,
+    DiscoveredHost,
+    HostOrder,
+    crawled_host,
+    hosts_of_crawl,
+    left_out_hosts,
 )
-from holdfast.jobs.administration.requeueing import RequeueReceipt, RequeueStatus, requeue
-from holdfast.jobs.views.frontier_queries import (
-    FrontierFigures,
-    UrlFilter,
-    UrlStatus,
-    frontier_urls,
-    select_frontier,
-)
-from holdfast.jobs.views.frontier_records import CrawledHost, QueuedUrl, captures_of, crawled_host, queued_url
-from holdfast.jobs.views.host_queries import DiscoveredHost, HostOrder, hosts_of_crawl, left_out_hosts
+from holdfast.frontier.figures import FrontierFigures, select_frontier
+from holdfast.frontier.requeueing import RequeueReceipt, RequeueStatus, requeue
 from holdfast.operations.crawl_actions import RecoverReceipt
 from holdfast.operations.crawl_actions import recover_frontier as recover_expired
 from holdfast.types import Outcome, UrlKind
 from holdfast.urls import typed_host
+from holdfast.wiring import jobs
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
@@ -226,13 +220,11 @@ def requeue_pages(
 @contextmanager
 def adding_urls(archive: Archive, job_service: JobService, frontier: ServedFrontierTurn) -> Iterator[AddingUrls]:
     with frontier.open() as runtime:
-        yield AddingUrls(
-            runtime.frontier,
-            runtime.clock,
+        yield jobs.adding_urls(
+            runtime,
             job_service.actions,
             read=archive.database.read,
             write=lambda: job_service.write(frontier.actor),
-            guard=AddressGuard(archive.settings.allow_networks),
         )
 
 

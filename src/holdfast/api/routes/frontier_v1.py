@@ -27,9 +27,9 @@ from holdfast.api.schemas.base import RequestForm, RowId, Words
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_ints, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.errors import NotFound
-from holdfast.jobs.administration.frontier_actions import AddedPlace, AddRequest, drop_attempt
-from holdfast.jobs.views.frontier_queries import (
-    FrontierFigures,
+from holdfast.frontier.actions import drop_attempt
+from holdfast.frontier.added_urls import AddedPlace, AddRequest
+from holdfast.frontier.attempts import (
     UrlFilter,
     UrlOrigin,
     UrlSort,
@@ -37,11 +37,10 @@ from holdfast.jobs.views.frontier_queries import (
     attempt_by_id,
     fetch_counts,
     frontier_urls,
-    newest_of_source,
     origin_of,
-    select_frontier,
+    queued_url,
 )
-from holdfast.jobs.views.frontier_records import queued_url
+from holdfast.frontier.figures import FrontierFigures, newest_of_source, select_frontier
 from holdfast.records import Operator, from_row, record
 from holdfast.search.linked_hosts import MAX_LISTED, host_key, host_name
 from holdfast.search.linked_queries import HostTotal, forget_hosts, linked_hosts, totals

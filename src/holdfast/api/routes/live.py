@@ -26,8 +26,8 @@ from holdfast.changes.pairs import TextMode
 from holdfast.changes.records import LiveComparison, LiveFetch, compared_snapshot, text_diff
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Snapshot
+from holdfast.frontier.added_urls import AddedPlace, AddRequest
 from holdfast.index.queries import document_of
-from holdfast.jobs.administration.frontier_actions import AddedPlace, AddRequest
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.operations.live_pages import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -12,6 +13,7 @@ from holdfast.config import Settings
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
+from holdfast.frontier.added_urls import AddRequest
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
@@ -84,3 +86,21 @@ def _source_of(session: Session, clock: Clock, url: str, name: str | None, scope
     config = {"seeds": [first.fetch], **({"scope": scope} if scope else {})}
     content = {"code": code, "name": name or first.host, "base_url": base, "config": config}
     return registry.create(session, clock, registry.read_spec(content)), True
+
+
+def crawl_once(
+    actions: JobActions, clock: Clock, session: Session, source_id: int, urls: Sequence[str], request: AddRequest
+) -> int:
+    """Return the pending one-off job of a source, or create one that crawls these URLs.
+
+    The new job follows links and sitemaps only from seeds; of other pages it captures only their requisites.
+    """
+    pending = select(Job.id).where(
+        Job.source_id == source_id, Job.kind == ADHOC, Job.state == "pending", Job.deleted_at.is_(None)
+    )
+    known = session.scalar(pending.order_by(Job.id).limit(1))
+    if known is not None:
+        return known
+    config = {"seeds": list(urls)} | ({} if request.is_seed else {"max_depth": 0, "sitemaps": False})
+    spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False, max_retries=request.max_retries)
+    return actions.add(session, spec, kind=ADHOC, at=clock.now()).id

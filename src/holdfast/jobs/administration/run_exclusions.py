@@ -17,9 +17,9 @@ from holdfast.clock import Clock
 from holdfast.db.audit_events import append_event
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
+from holdfast.frontier.added_urls import stored_plan
+from holdfast.frontier.attempts import UrlFilter, UrlStatus, frontier_urls
 from holdfast.jobs import execution_queries
-from holdfast.jobs.administration.frontier_actions import stored_plan
-from holdfast.jobs.views.frontier_queries import UrlFilter, UrlStatus, frontier_urls
 from holdfast.jobs.views.listing import execution
 from holdfast.records import Operator, record
 from holdfast.urls import parse

@@ -11,13 +11,14 @@ from sqlalchemy.orm import Session
 
 from holdfast.errors import UrlRefused
 from holdfast.jobs.slots import Placement, next_turn
-from holdfast.jobs.specs import BackendCheck, CrawlDefaults, crawl_plan
+from holdfast.jobs.specs import BackendCheck
 from holdfast.jobs.states import State
 from holdfast.jobs.store import CRAWL, schedule_of_job
 from holdfast.jobs.views.listing import JobFilter, list_jobs
 from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.files import write_text
+from holdfast.sources.plan import CrawlDefaults, crawl_plan
 from holdfast.sources.queries import source_by_code
 from holdfast.sources.schedule import Schedule, read_schedule, words_of
 from holdfast.urls import SEED_RULE, ScopeVerdict, parse_seed

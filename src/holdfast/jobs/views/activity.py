@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session, load_only
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Robots, Snapshot, Source
-from holdfast.jobs.views.host_queries import DomainState, domains_by_id, listed_domains, next_moment
-from holdfast.jobs.views.outcome_words import outcome_word
+from holdfast.frontier.domains import DomainState, domains_by_id, listed_domains, next_moment
+from holdfast.frontier.outcome_words import outcome_word
 from holdfast.jobs.views.timeseries import read_series
 from holdfast.records import Operator, record
 from holdfast.types import FAILURES, Outcome, RobotsAnswer, UrlKind

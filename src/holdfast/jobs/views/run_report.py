@@ -11,8 +11,8 @@ from typing import Any, Final
 from holdfast.clock import Clock
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import Account
+from holdfast.frontier.outcome_words import outcome_word
 from holdfast.frontier.queries import account_slice, summary
-from holdfast.jobs.views.outcome_words import outcome_word
 from holdfast.jobs.views.status import read_status
 from holdfast.outside_text import guarded
 from holdfast.records import Operator, from_row, record

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.models import Domain, Exclusion, Page, Queue, Robots
 from holdfast.frontier.control import DomainUnknown
-from holdfast.jobs.views.frontier_queries import COUNTED
+from holdfast.frontier.figures import COUNTED
 from holdfast.records import Operator, from_row, record
 from holdfast.types import RobotsAnswer, RobotsRecord
 
@@ -208,3 +208,122 @@ def left_out_hosts(
         .limit(limit)
     )
     return [from_row(DiscoveredHost, row) for row in rows]
+
+
+@record
+class DomainRecord:
+    """A domain and its current state."""
+
+    domain: Operator[str]
+    state: Operator[DomainState]
+    page_count: Operator[int]
+    """Known pages, counted up to 10,000."""
+    crawl_delay: Operator[float | None]
+    """Seconds between requests, set by an operator; null: the source's delay."""
+    is_allowed: Operator[bool]
+    paused: Operator[bool]
+    paused_at: Operator[datetime | None]
+    circuit: Operator[str]
+    """closed, open or half_open."""
+    circuit_failures: Operator[int]
+    circuit_opened_at: Operator[datetime | None]
+    slow_down: Operator[float]
+    """Factor on the delay after 429 and 503; 1 means no slow-down."""
+    unreachable_since: Operator[datetime | None]
+    next_allowed_at: Operator[datetime | None]
+    leased: Operator[bool]
+    """Whether a process holds its lease."""
+    created_at: Operator[datetime]
+
+
+@record
+class RobotsOfOrigin:
+    """The last known robots.txt of an origin."""
+
+    origin: Operator[str]
+    answer: Operator[RobotsAnswer]
+    """rules, allow_all (no robots.txt), or unreachable: nothing may be fetched."""
+    status: Operator[int | None]
+    failures: Operator[int]
+    fetched_at: Operator[datetime]
+    checked_at: Operator[datetime]
+
+    def __str__(self) -> str:
+        return f"{self.origin} {self.answer.value} ({self.status})"
+
+
+@record
+class DomainDetail(DomainRecord):
+    """A domain with its robots files and its queue."""
+
+    robots: Operator[list[RobotsOfOrigin]]
+    queue: Operator[QueueInExecution | None]
+    """Queue in the newest crawl; null if that has no URL of this domain."""
+
+
+@record
+class CrawledHost:
+    """Counts and state of a host in one crawl."""
+
+    domain: Operator[str]
+    state: Operator[DomainState]
+    """State of the host itself, in all crawls."""
+    pending: Operator[int]
+    completed: Operator[int]
+    failed: Operator[int]
+    ruled_out: Operator[int]
+    due_at: Operator[datetime | None]
+    """Earliest time of the next request; null if nothing is queued."""
+    next_allowed_at: Operator[datetime | None]
+    crawl_delay: Operator[float | None]
+    """Seconds between requests, set by an operator; null: the source's delay."""
+    circuit: Operator[str]
+    """closed, open or half_open."""
+    circuit_failures: Operator[int]
+    slow_down: Operator[float]
+    """Factor on the delay after 429 and 503; 1 means no slow-down."""
+    paused_at: Operator[datetime | None]
+    unreachable_since: Operator[datetime | None]
+
+
+def domain_record(row: Domain, *, pages: int, now: datetime) -> DomainRecord:
+    return from_row(
+        DomainRecord,
+        row,
+        page_count=pages,
+        paused=row.paused_at is not None,
+        leased=is_held(row, now),
+        **_shared(row, now),
+    )
+
+
+def _shared(row: Domain, now: datetime) -> dict[str, Any]:
+    """Return the fields of a domain that both records have."""
+    return {
+        "domain": row.name,
+        "state": domain_state(row, now),
+        "crawl_delay": row.delay_s,
+        "circuit": row.circuit_state,
+        "slow_down": row.penalty,
+        "next_allowed_at": next_moment(row),
+    }
+
+
+def domain_detail(
+    row: Domain, *, pages: int, now: datetime, robots: list[RobotsRecord], queue: QueueInExecution | None
+) -> DomainDetail:
+    origins = [from_row(RobotsOfOrigin, one) for one in robots]
+    return from_row(DomainDetail, domain_record(row, pages=pages, now=now), robots=origins, queue=queue)
+
+
+def crawled_host(domain: Domain, queue: QueueInExecution, due_at: int, *, now: datetime) -> CrawledHost:
+    return from_row(
+        CrawledHost,
+        domain,
+        pending=queue.pending,
+        completed=queue.completed,
+        failed=queue.failed,
+        ruled_out=queue.ruled_out,
+        due_at=from_micros(due_at) if queue.pending and due_at else None,
+        **_shared(domain, now),
+    )

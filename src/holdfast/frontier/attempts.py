@@ -1,119 +1,72 @@
-"""The frontier as operators see it: figures, and the URLs of a run with their status.
+"""Attempts on URLs: their results, and the lists of a run's URLs for operators.
 
 Every query uses an index and reads a bounded number of rows, however large a crawl is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, and_, exists, func, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.clock import to_micros
-from holdfast.db.models import AddedUrl, Domain, Execution, Job, Page, PageCrawl, Queue, Source
+from holdfast.clock import digits14, from_micros, moment_or_none
+from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
-from holdfast.jobs.attempt_queries import is_retried
-from holdfast.records import Operator, record
+from holdfast.frontier.outcome_words import outcome_word, robots_line
+from holdfast.records import Operator, from_row, record
 from holdfast.types import Outcome, UrlKind
 from holdfast.values import dataclass
+from holdfast.warc.record import snapshot_id
+from holdfast.withdrawals.visibility import visible
 
 LOOKED_AT: Final = 5000
 """Rows that one response reads where a filter has no index; the response then says where to continue."""
 _BATCH: Final = 500
-COUNTED: Final = 10_000
-"""Limit of counts where the number of rows may be large."""
+_Next = aliased(PageCrawl)
 
 
-class SelectedFrontier(NamedTuple):
-    """An execution, and the one whose frontier it uses."""
-
-    execution_id: int
-    frontier_id: int
-    state: str
-    source: str
-    source_id: int
-
-
-_FRONTIER_ID = func.coalesce(Execution.frontier_id, Execution.id)
-# Imports and polls of feeds have no frontier.
-_HAS_FRONTIER = Job.kind.not_in(("feed", "import")), exists().where(Queue.execution_id == _FRONTIER_ID)
-
-
-def select_frontier(session: Session, wanted: int | None) -> SelectedFrontier:
-    """Return this execution, or the newest crawl that has a frontier; raise NotFound."""
-    statement = (
-        select(Execution.id, _FRONTIER_ID, Execution.state, Source.code, Source.id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
+def is_retried(one: Any) -> Any:
+    """SQL condition: another attempt followed this one, so that it is not the page's result."""
+    return exists().where(
+        _Next.execution_id == one.execution_id,
+        _Next.domain_id == one.domain_id,
+        _Next.page_id == one.page_id,
+        _Next.attempt == one.attempt + 1,
     )
-    newest = statement.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1)
-    row = session.execute(newest if wanted is None else statement.where(Execution.id == wanted)).one_or_none()
-    if row is None and wanted is None:
-        raise NotFound("no crawl has queued anything yet; start one with: holdfast crawl https://example.org")
-    if row is None:
-        raise NotFound(f"there is no execution {wanted}; leave it out for the newest crawl, or see: holdfast status")
-    return SelectedFrontier(*row)
 
 
-@record
-class FrontierFigures:
-    """Figures of an execution's frontier; each URL counts once."""
-
-    execution_id: Operator[int]
-    source_code: Operator[str]
-    state: Operator[str]
-    """State of the execution: queued, running, stopped, completed, failed or cancelled."""
-    pending: Operator[int]
-    """Queued URLs, including those that are being fetched."""
-    in_progress: Operator[int]
-    """Domains with a running request, one at a time each."""
-    completed: Operator[int]
-    failed: Operator[int]
-    ruled_out: Operator[int]
-    """Excluded by a rule, a limit or an operator without a request."""
-    total_domains: Operator[int]
-    paused_domains: Operator[int]
-    """Paused domains with queued URLs."""
-    waiting: Operator[int]
-    """URLs that an operator added for the source's next run; counted up to 10,000."""
-
-
-def frontier_figures(session: Session, selected: SelectedFrontier, *, now: datetime) -> FrontierFigures:
-    """Return the figures of an execution; reads one row per domain, no attempts."""
-    sums = session.execute(
+def attempts_on(
+    session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
+) -> Sequence[Any]:
+    """Return the last attempts on these pages, by their columns' names."""
+    if not executions or not pages:
+        return []
+    # Pages are unique within a domain: without it the hash alone would scan every domain of the archive.
+    places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
+    return session.execute(
         select(
-            func.coalesce(func.sum(Queue.open), 0),
-            func.coalesce(func.sum(Queue.succeeded), 0),
-            func.coalesce(func.sum(Queue.failed), 0),
-            func.coalesce(func.sum(Queue.ruled_out), 0),
-            func.count(),
-        ).where(Queue.execution_id == selected.frontier_id)
-    ).one()
-    queued = exists().where(Queue.execution_id == selected.frontier_id, Queue.domain_id == Domain.id, Queue.open > 0)
-    # From the few domains that are held, or were changed by hand, to the queue: never the other way round.
-    held = select(func.count()).where(Domain.lease_owner.is_not(None), Domain.lease_expires_at > to_micros(now), queued)
-    paused = select(func.count()).where(Domain.changed_at.is_not(None), Domain.paused_at.is_not(None), queued)
-    added = select(AddedUrl.id).where(AddedUrl.source_id == selected.source_id, AddedUrl.execution_id.is_(None))
-    waiting = select(func.count()).select_from(added.limit(COUNTED).subquery())
-    pending, completed, failed, ruled_out, domains = (int(value) for value in sums)
-    return FrontierFigures(
-        execution_id=selected.execution_id,
-        source_code=selected.source,
-        state=selected.state,
-        pending=pending,
-        completed=completed,
-        failed=failed,
-        ruled_out=ruled_out,
-        total_domains=domains,
-        in_progress=session.scalar(held) or 0,
-        paused_domains=session.scalar(paused) or 0,
-        waiting=session.scalar(waiting) or 0,
-    )
+            Page.url_hash,
+            PageCrawl.execution_id,
+            PageCrawl.outcome,
+            PageCrawl.reason,
+            PageCrawl.status_code,
+            PageCrawl.redirected_to,
+            PageCrawl.warc_file_id,
+            PageCrawl.warc_ordinal,
+        )
+        .join(PageCrawl, and_(PageCrawl.domain_id == Page.domain_id, PageCrawl.page_id == Page.id))
+        .where(
+            Page.domain_id.in_(places),
+            Page.url_hash.in_(pages),
+            PageCrawl.execution_id.in_(executions),
+            ~is_retried(PageCrawl),
+        )
+    ).all()
 
 
 class UrlStatus(StrEnum):
@@ -286,15 +239,6 @@ def attempt_by_id(session: Session, attempt_id: int) -> Row[Any]:
     return row
 
 
-def newest_of_source(session: Session, source_id: int) -> int:
-    """Return the newest crawl of a source that has a frontier; raise NotFound."""
-    crawls = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id == source_id)
-    found = session.scalar(crawls.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1))
-    if found is None:
-        raise NotFound(f"no crawl of source {source_id} has queued anything yet; run its job, or add an address")
-    return found
-
-
 def _fits(row: Row[Any], wanted: UrlFilter) -> bool:
     if wanted.status is not None and status_of(row) is not wanted.status:
         return False
@@ -382,4 +326,76 @@ def _window(
         .where(PageCrawl.execution_id == frontier_id, *own, *where)
         .order_by(*order)
         .limit(size)
+    )
+
+
+@record
+class RunCapture:
+    """The capture of a URL, or of its redirect target."""
+
+    snapshot_id: Operator[int]
+    timestamp: Operator[str]
+    """14 digits, as in the URL of its replay."""
+    url: Operator[str]
+
+
+def captures_of(session: Session, attempt_ids: Sequence[int]) -> dict[int, RunCapture]:
+    stored = session.execute(
+        select(PageCrawl.id, PageCrawl.warc_file_id, PageCrawl.warc_ordinal).where(
+            PageCrawl.id.in_(attempt_ids), PageCrawl.warc_file_id.is_not(None), PageCrawl.warc_ordinal.is_not(None)
+        )
+    )
+    numbers = {attempt: snapshot_id(file or 0, ordinal or 0) for attempt, file, ordinal in stored}
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.captured_at, Snapshot.url).where(Snapshot.id.in_(numbers.values()), *visible())
+    )
+    found = {number: RunCapture(snapshot_id=number, timestamp=digits14(at), url=url) for number, at, url in rows}
+    return {attempt: found[number] for attempt, number in numbers.items() if number in found}
+
+
+@record
+class QueuedUrl:
+    """One attempt on a URL."""
+
+    id: Operator[int]
+    url: Operator[str]
+    domain: Operator[str]
+    kind: Operator[UrlKind]
+    status: Operator[UrlStatus]
+    priority: Operator[int]
+    depth: Operator[int]
+    attempt: Operator[int]
+    """1 for the first attempt."""
+    outcome: Operator[Outcome | None]
+    """Null while it is queued."""
+    word: Operator[str]
+    """The outcome for display, such as `not found`."""
+    reason: Operator[str | None]
+    robots_line: Operator[int | None]
+    """Line of robots.txt that forbids it; `message` contains the rule."""
+    status_code: Operator[int | None]
+    message: Operator[str | None]
+    crashes: Operator[int]
+    """Processes that died while parsing it."""
+    created_at: Operator[datetime]
+    scheduled_for: Operator[datetime | None]
+    """Not fetched before this time."""
+    completed_at: Operator[datetime | None]
+    capture: Operator[RunCapture | None]
+    """Null without a capture, before it is indexed, or if you may not see it."""
+
+
+def queued_url(row: Row[Any], capture: RunCapture | None = None) -> QueuedUrl:
+    return from_row(
+        QueuedUrl,
+        row,
+        kind=UrlKind(row.kind),
+        status=status_of(row),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        word=outcome_word(row.outcome, row.reason),
+        robots_line=robots_line(row.reason),
+        created_at=from_micros(row.created_at),
+        scheduled_for=moment_or_none(row.scheduled_for),
+        completed_at=moment_or_none(row.completed_at),
+        capture=capture,
     )

@@ -1,8 +1,4 @@
-"""Operator actions on the frontier, for routes and commands: domain settings, purges, URLs added by hand.
-
-Every change is audited in the transaction that makes it. Long operations commit in batches and stop when the
-caller's `goes_on`, checked before each batch, returns False.
-"""
+"""URLs that a person adds: to a running crawl, to the next run of their source, or to a job of their own."""
 
 from __future__ import annotations
 
@@ -13,36 +9,36 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import Row
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from holdfast.clock import Clock
-from holdfast.db.audit_events import acting_user, append_event
-from holdfast.db.models import Source
-from holdfast.db.raw import RawDatabase
+from holdfast.clock import Clock, to_micros
+from holdfast.db.audit_events import acting_user
+from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
-from holdfast.frontier import Frontier
-from holdfast.frontier.control import CLEARED, PORTION, PURGED, DomainSettings, DomainUpdate
+from holdfast.frontier.actions import audit_entry
+from holdfast.frontier.attempts import UrlStatus, attempt_by_id, status_of
+from holdfast.frontier.frontier import Frontier
 from holdfast.frontier.sql import FrontierTransaction
-from holdfast.jobs.administration.actions import JobActions
-from holdfast.jobs.administration.frontier_queries import has_job, next_run, running_crawls
-from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
-from holdfast.jobs.views.frontier_queries import UrlStatus, attempt_by_id, status_of
 from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.config import read_config
-from holdfast.sources.plan import CrawlPlan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.sources.queries import find_source, new_code, sources
-from holdfast.types import FoundUrl, Outcome, UrlKind
+from holdfast.types import FoundUrl, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, ScopeVerdict, Url, parse, parse_seed, priority, registrable
 from holdfast.values import dataclass
 
 MOST_URLS: Final = 1000
-ADHOC: Final = "adhoc"
 SEED_PRIORITY: Final = 3
 _PORTION_OF_SOURCES = 200
 _SHOWN = 5
+# Kinds of jobs whose runs take no single addresses: a poll follows no link, an import asks no server.
+_OTHERS = ("feed", "import")
+_MOST_RUNS = 200
+# States of jobs of which a run is to come, by whose run comes first.
+_BY_TURN = {"scheduled": 0, "running": 1, "pending": 2, "paused": 3}
 
 
 class OutOfScope(Invalid):
@@ -125,17 +121,6 @@ class AddReceipt:
     places: Operator[list[AddedPlace]]
 
 
-@record
-class ClearReceipt:
-    """Result of removing URLs from queues."""
-
-    removed: Operator[int]
-    done: Operator[bool]
-    """Whether the removal is complete; otherwise repeat the request to continue."""
-    executions: Operator[list[int]]
-    """Executions whose queues lost URLs."""
-
-
 def _made(source: str, job_id: int, urls: int) -> AddedPlace:
     when = f"Job {job_id} crawls them once, as soon as a worker is free."
     return AddedPlace(source_code=source, status=AddedAs.JOB_MADE, urls=urls, added=urls, job_id=job_id, when=when)
@@ -160,97 +145,8 @@ def _waits(source: str, urls: int, next_run: tuple[int, str, datetime | None]) -
     return AddedPlace(source_code=source, status=AddedAs.WAITS, urls=urls, added=urls, when=when)
 
 
-def domain_of(written: str) -> str:
-    """Return a domain as the frontier spells it: with its port unless that is 80 or 443; raise Invalid if
-    malformed.
-    """
-    return parse_seed(written.strip()).domain
-
-
-def _audit(clock: Clock, action: str, subject: str, **detail: Any) -> Callable[[FrontierTransaction], None]:
-    def write(tx: FrontierTransaction) -> None:
-        append_event(tx, clock, action=action, subject=subject, detail=detail)
-
-    return write
-
-
-def set_domain(frontier: Frontier, clock: Clock, name: str, request: DomainUpdate) -> DomainSettings:
-    """Change the delay of a domain, or pause or forbid it; running crawls apply it within a second."""
-    changed = {
-        "delay_s": request.delay_s,
-        "default_delay": request.default_delay or None,
-        "allowed": request.allowed,
-        "paused": request.paused,
-    }
-    said = {key: value for key, value in changed.items() if value is not None}
-    if not said:
-        raise Invalid("nothing is to be changed; name a delay, whether the domain is paused, or whether it is allowed")
-    return frontier.control.set_domain(name, request, also=_audit(clock, "domain.changed", name, **said))
-
-
-def refresh_robots(frontier: Frontier, clock: Clock, name: str) -> None:
-    """Fetch the robots files of a domain again before its next page."""
-    frontier.control.ask_robots_again(name, also=_audit(clock, "domain.robots_refreshed", name))
-
-
-def reset_domain(raw_db: RawDatabase, frontier: Frontier, clock: Clock, name: str) -> bool:
-    """Clear the unreachable state of a domain; False if it had none. Raise NotFound, or Conflict while leased."""
-    lifted = frontier.reset(name)
-    with raw_db.write() as tx:
-        append_event(tx, clock, action="domain.reset", subject=name, detail={"lifted": lifted})
-    return lifted
-
-
-def purge(
-    frontier: Frontier, clock: Clock, name: str, *, execution_id: int | None, goes_on: Callable[[], bool]
-) -> ClearReceipt:
-    """Remove a domain's queued URLs from one execution, or from all; raise DomainUnknown."""
-    domain_id, queued = frontier.control.queued_executions(name)
-    executions = [one for one in queued if execution_id is None or one == execution_id]
-
-    def portions() -> Iterator[int]:
-        for one in executions:
-            while closed := frontier.close_domain(
-                one, domain_id, outcome=Outcome.EXCLUDED, reason=PURGED, limit=PORTION
-            ):
-                yield closed
-
-    closed, is_done = _in_portions(portions(), goes_on)
-    # Last: the holder of the domain then finds nothing queued.
-    audit = _audit(clock, "domain.purged", name, closed=closed, executions=executions)
-    frontier.control.tell_holder(name, also=audit)
-    return ClearReceipt(removed=closed, done=is_done, executions=executions)
-
-
-def drop_attempt(frontier: Frontier, clock: Clock, attempt: Row[Any]) -> None:
-    """Remove one queued URL from its execution; raise Conflict if it is not queued."""
-    if not frontier.close_one(attempt.id, outcome=Outcome.EXCLUDED, reason=PURGED):
-        status = status_of(attempt).value
-        raise Conflict(f"attempt {attempt.id} is {status}, not queued; there is nothing to take away")
-    audit = _audit(clock, "frontier.dropped", f"execution {attempt.frontier_id}", url=attempt.url)
-    frontier.control.tell_holder(attempt.domain, also=audit)
-
-
-def clear(frontier: Frontier, clock: Clock, execution_id: int, *, goes_on: Callable[[], bool]) -> ClearReceipt:
-    """Remove everything queued from an execution; a running one then ends."""
-
-    def portions() -> Iterator[int]:
-        while closed := frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason=CLEARED, limit=PORTION):
-            yield closed
-
-    closed, is_done = _in_portions(portions(), goes_on)
-    subject = f"execution {execution_id}"
-    frontier.control.tell_holders(execution_id, also=_audit(clock, "frontier.cleared", subject, closed=closed))
-    return ClearReceipt(removed=closed, done=is_done, executions=[execution_id])
-
-
-def _in_portions(portions: Iterable[int], goes_on: Callable[[], bool]) -> tuple[int, bool]:
-    total = 0
-    for closed in portions:
-        total += closed
-        if not goes_on():
-            return total, False
-    return total, True
+CrawlOnce = Callable[[Session, int, Sequence[str], AddRequest], int]
+"""Returns the job that crawls these URLs of a source once; `jobs` creates it."""
 
 
 @dataclass(slots=True)
@@ -268,13 +164,14 @@ class AddingUrls:
         self,
         frontier: Frontier,
         clock: Clock,
-        actions: JobActions,
+        crawl_once: CrawlOnce,
         *,
         read: Callable[[], AbstractContextManager[Session]],
         write: Callable[[], AbstractContextManager[Session]],
         guard: AddressGuard,
     ) -> None:
-        self._frontier, self._clock, self._actions, self.read, self._write = frontier, clock, actions, read, write
+        self._frontier, self._clock, self._crawl_once = frontier, clock, crawl_once
+        self.read, self._write = read, write
         self._guard = guard
 
     def add(self, request: AddRequest) -> AddReceipt:
@@ -317,7 +214,7 @@ class AddingUrls:
             return self.add(AddRequest(urls=[url], source=attempt.source, max_retries=0)).places[0]
         if not self._frontier.reopen_one(attempt_id):
             raise Conflict(f"attempt {attempt_id} was retried meanwhile; reload it")
-        audit = _audit(self._clock, "frontier.retried", f"execution {run.execution_id}", url=url)
+        audit = audit_entry(self._clock, "frontier.retried", f"execution {run.execution_id}", url=url)
         self._frontier.control.tell_holder(attempt.domain, also=audit)
         return _joined(attempt.source, run.execution_id, 1, added=1)
 
@@ -338,13 +235,13 @@ class AddingUrls:
         with self.read() as session:
             coming = next_run(session, group.source_id)
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
-        audit = _audit(self._clock, "frontier.added", f"source {group.source}", **detail)
+        audit = audit_entry(self._clock, "frontier.added", f"source {group.source}", **detail)
         self._frontier.control.wait(found, source_id=group.source_id, by=acting_user(), also=audit)
         if coming is not None:
             return _waits(group.source, len(found), coming)
         # No run would ever take them.
         with self._write() as session:
-            job_id = self._job(session, group.source_id, [one.url for one in found], request)
+            job_id = self._crawl_once(session, group.source_id, [one.url for one in found], request)
         return _made(group.source, job_id, len(found))
 
     def _join_run(self, group: _Group, run: Row[Any], found: Sequence[FoundUrl], *, raises: bool) -> AddedPlace | None:
@@ -355,7 +252,7 @@ class AddingUrls:
             found, source_id=group.source_id, execution_id=run.frontier_id, by=acting_user(), running=run.execution_id
         )
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found), "execution": run.execution_id}
-        audit = _audit(self._clock, "frontier.added", f"source {group.source}", **detail)
+        audit = audit_entry(self._clock, "frontier.added", f"source {group.source}", **detail)
 
         def also(tx: FrontierTransaction) -> None:
             note(tx)
@@ -374,20 +271,8 @@ class AddingUrls:
             code = new_code(session, name=None, seed=host)
             content = {"code": code, "name": host, "base_url": f"{urls[0].origin}/", "config": {"seeds": addresses}}
             source = registry.create(session, self._clock, registry.read_spec(content))
-            job_id = self._job(session, source.id, addresses, request)
+            job_id = self._crawl_once(session, source.id, addresses, request)
         return _made(code, job_id, len(addresses))
-
-    def _job(self, session: Session, source_id: int, addresses: Sequence[str], request: AddRequest) -> int:
-        """Return the pending job of a source, or create one that crawls these URLs once.
-
-        The new job follows links and sitemaps only from seeds; of other pages it captures only their requisites.
-        """
-        known = has_job(session, source_id, ADHOC)
-        if known is not None:
-            return known
-        config = {"seeds": list(addresses)} | ({} if request.is_seed else {"max_depth": 0, "sitemaps": False})
-        spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False, max_retries=request.max_retries)
-        return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).id
 
 
 def _parsed(request: AddRequest) -> Iterator[Url]:
@@ -536,3 +421,40 @@ def stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
         allow_ports=tuple(config.get("allow_ports") or ()),
         landing=tuple(config.get("landing") or ()),
     )
+
+
+def running_crawls(session: Session, *, source_id: int | None = None) -> list[Row[Any]]:
+    """Return the running crawls that have no stop request, newest first: execution_id, frontier_id, source_id,
+    source_code, config.
+    """
+    statement = (
+        select(
+            Execution.id.label("execution_id"),
+            func.coalesce(Execution.frontier_id, Execution.id).label("frontier_id"),
+            Source.id.label("source_id"),
+            Source.code.label("source_code"),
+            Execution.config,
+        )
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Execution.state == "running", Execution.stop_requested.is_(None), Job.kind.not_in(_OTHERS))
+        .order_by(Execution.id.desc())
+        .limit(_MOST_RUNS)
+    )
+    rows = session.execute(statement if source_id is None else statement.where(Source.id == source_id))
+    # A run of zimit has no plan of ours in its row, and no frontier.
+    found: list[Any] = [row for row in rows if row.config.get("seeds") and row.config.get("contact")]
+    return found
+
+
+def next_run(session: Session, source_id: int) -> tuple[int, str, datetime | None] | None:
+    """Return the job of a source that runs next (a working one first, a paused one last), its state and its time,
+    which is set only while it waits to be queued.
+    """
+    rows = session.execute(
+        select(Job.id, Job.state, Job.next_run_at)
+        .where(Job.source_id == source_id, Job.kind.not_in(_OTHERS), Job.state.in_(_BY_TURN), Job.deleted_at.is_(None))
+        .order_by(Job.id)
+    )
+    found = [(number, state, at) for number, state, at in rows if state is not None]
+    return min(found, key=lambda one: (_BY_TURN[one[1]], to_micros(one[2]) if one[2] else 0), default=None)

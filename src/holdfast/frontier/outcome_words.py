@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.jobs.endings import PAUSED, TAKEN_AWAY, TRUNCATED_BODIES, UNREACHABLE
-from holdfast.types import NEW_OWNER, NO_SITEMAP, REDIRECTED, FetchProblem, Outcome
+from holdfast.types import (
+    DOMAIN_PAUSED,
+    DOMAIN_UNREACHABLE,
+    NEW_OWNER,
+    NO_SITEMAP,
+    REDIRECTED,
+    TAKEN_AWAY,
+    TRUNCATED_BODIES,
+    FetchProblem,
+    Outcome,
+)
 
 LEFT_OVER: Final = "not crawled: the run ended first"
 _BY_OUTCOME: Final = {
@@ -29,8 +38,8 @@ _BY_REASON: Final = {
     FetchProblem.CONNECT.value: "could not connect",
     FetchProblem.TLS.value: "TLS failed",
     FetchProblem.DISCONNECTED.value: "connection closed",
-    UNREACHABLE: "host unreachable",
-    PAUSED: "host paused by an operator",
+    DOMAIN_UNREACHABLE: "host unreachable",
+    DOMAIN_PAUSED: "host paused by an operator",
     "robots_unreachable": "robots.txt unreachable",
     "stopped": LEFT_OVER,
     "cancelled": LEFT_OVER,

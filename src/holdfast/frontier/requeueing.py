@@ -17,12 +17,13 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
+from holdfast.frontier.added_urls import MOST_URLS, AddedPlace, AddingUrls, AddReceipt, AddRequest
+from holdfast.frontier.attempts import UrlFilter, UrlPlace, UrlStatus, frontier_urls
 from holdfast.frontier.control import DomainUnknown
-from holdfast.jobs.administration.frontier_actions import MOST_URLS, AddedPlace, AddingUrls, AddReceipt, AddRequest
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
-from holdfast.jobs.views.frontier_queries import UrlFilter, UrlPlace, UrlStatus, frontier_urls, select_frontier
+from holdfast.frontier.figures import select_frontier
 from holdfast.records import Operator, record
 from holdfast.sources import registry
+from holdfast.sources.plan import CrawlDefaults, crawl_plan
 from holdfast.sources.queries import find_source
 from holdfast.types import UrlKind
 from holdfast.urls import parse
