@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from holdfast.db import connect
 from holdfast.db.models import Source
-from holdfast.explanation.explaining import explain
 from holdfast.frontier import Frontier
+from holdfast.frontier.explain import ExplainRequest
 from holdfast.index.forgetting import forget_file
 from holdfast.jobs.states import JobAction
 from holdfast.types import (
@@ -29,6 +29,7 @@ from holdfast.types import (
 )
 from holdfast.urls import parse_seed
 from holdfast.warc import queries as files
+from holdfast.wiring.explain import explain_url
 from holdfast.withdrawals.hiding import hide, unhide
 from tests.answers import as_record
 from tests.api_bed import Server
@@ -358,7 +359,7 @@ def test_explain_says_that_the_running_run_is_done_with_the_page(server: Server,
     assert (turn.kind, turn.execution) == ("done", execution)
     assert "is done with the page (captured); a later run requests it again" in turn.sentence
     with server.archive.database.read() as session:
-        told = explain(session, server.archive.settings, PAGE, now=server.clock.now(), is_reader=True).outlook.next
+        told = explain_url(server.archive, session, ExplainRequest(url=PAGE, is_reader=True)).outlook.next
     assert told.sentence == "the current run has requested it; a later run requests it again"
     assert "once it finds a link to it" in _explain(server, f"{PAGE}/not-met-yet").outlook.next.sentence
 
@@ -412,7 +413,7 @@ def test_a_page_that_a_members_source_will_capture_is_not_called_everybodys(serv
 def test_explain_judges_sources_that_name_the_site_first(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for code in ("aa", "bb", "ex"):
         server.source(code)
-    monkeypatch.setattr("holdfast.explanation.scopes._SEEDS", 0)
+    monkeypatch.setattr("holdfast.frontier.explain_sources._SEEDS", 0)
 
     found = _explain(server, "https://shop.ex.example/a")
     assert [one.source for one in (*found.sources.in_scope, *found.sources.out_of_scope)] == ["ex"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import Any
 
 import httpx
 
@@ -12,15 +11,15 @@ from holdfast.api.session_cookie import cookie_name
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser, begin_session
 from holdfast.auth.users import add_user
-from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.models import Job
-from holdfast.explanation.explaining import explain
-from holdfast.explanation.model import Explanation
-from holdfast.explanation.queries import jobs_of_sources
+from holdfast.frontier.explain import ExplainRequest
+from holdfast.frontier.explain_records import Explanation
+from holdfast.jobs.next_runs import jobs_of_sources
 from holdfast.records import encode
 from holdfast.types import Outcome, RecordRef
 from holdfast.warc import queries as files
+from holdfast.wiring.explain import explain_url
 from holdfast.withdrawals.hiding import hide
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by
 from tests.answers import as_record
@@ -94,10 +93,9 @@ def test_explain_tells_readers_of_what_they_may_see(server: Server) -> None:
 
 
 def _explained(server: Server, viewer: Viewer, url: str) -> Explanation:
-    archive: Any = server.archive
-    settings: Settings = archive.settings
+    archive = server.archive
     with seen_by(viewer), archive.database.read() as session:
-        return explain(session, settings, url, now=server.clock.now(), is_reader=True)
+        return explain_url(archive, session, ExplainRequest(url=url, is_reader=True))
 
 
 def test_explain_hides_taken_down_pages_from_readers(server: Server) -> None:

@@ -31,7 +31,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "withdrawals",
         "sources", "frontier", "feeds", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
-        "exports", "feedback", "retention", "webhooks", "explanation",
+        "exports", "feedback", "retention", "webhooks",
     ),
     "assembly": ("wiring", "crawl", "worker", "operations", "assistants"),
     "demo": ("demo",),

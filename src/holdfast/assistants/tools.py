@@ -23,8 +23,8 @@ from holdfast.changes.rendering import diff_text
 from holdfast.config import Settings
 from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
-from holdfast.explanation.explaining import explain
-from holdfast.explanation.model import Explanation
+from holdfast.frontier.explain import ExplainRequest
+from holdfast.frontier.explain_records import Explanation
 from holdfast.index.queries import document_of, shown_text
 from holdfast.outside_text import clean
 from holdfast.records import Public, record
@@ -34,6 +34,7 @@ from holdfast.search.search import Hit, ResultKind, SearchRequest, SearchService
 from holdfast.urls import MAX_URL_CHARS, hash64, normalised_or_plain, url_key
 from holdfast.values import dataclass
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.explain import explain_url
 from holdfast.withdrawals.visibility import members_among, visible_snapshot, visible_snapshots
 
 UNTRUSTED: Final = (
@@ -346,7 +347,7 @@ def explain_address(tools: ToolArchive, asked: ExplainInput) -> Explanation:
     """Return everything that the system knows about a URL, and why; for operators."""
     archive = tools.archive
     with archive.database.read() as session:
-        return explain(session, archive.settings, asked.url, now=archive.now(session), limit=10)
+        return explain_url(archive, session, ExplainRequest(url=asked.url, limit=10))
 
 
 def _period(text: str | None) -> Period:

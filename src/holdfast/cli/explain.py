@@ -13,14 +13,14 @@ from holdfast.cli.resource import Done, runnable
 from holdfast.cli.seeds import check_reachable, find_contact
 from holdfast.config import Settings
 from holdfast.crawl.requests import open_polite_client
-from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT
-from holdfast.explanation.explaining import explain as look_up
-from holdfast.explanation.model import ExplainedAttempt, ExplainedSnapshot, Explanation
+from holdfast.frontier.explain import DEFAULT_LIMIT, MAX_LIMIT, ExplainRequest
+from holdfast.frontier.explain_records import ExplainedAttempt, ExplainedSnapshot, Explanation
 from holdfast.records import encode
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import RobotsRecord
 from holdfast.urls import parse_seed
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.explain import explain_url
 
 _MAX_ID = (1 << 63) - 1
 _SOURCES = 10
@@ -42,8 +42,8 @@ def explain(
     """
     robots = _read_robots(archive.settings, url) if live else None
     with archive.database.read() as session:
-        now = archive.now(session)
-        found = look_up(session, archive.settings, url, now=now, limit=limit, before=cursor, live_robots=robots)
+        asked = ExplainRequest(url=url, limit=limit, before=cursor, live_robots=robots)
+        found = explain_url(archive, session, asked)
     return Done(encode(found), [text(line) if line else "" for line in _sections(found)])
 
 

@@ -13,8 +13,9 @@ from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.lists import BadCursor, ListCursor
 from holdfast.auth.roles import Permission
-from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT, explain
-from holdfast.explanation.model import Explanation
+from holdfast.frontier.explain import DEFAULT_LIMIT, MAX_LIMIT, ExplainRequest
+from holdfast.frontier.explain_records import Explanation
+from holdfast.wiring.explain import explain_url
 
 router = LazyRouter(tags=["crawler"])
 
@@ -35,14 +36,13 @@ async def explain_address(
     Sends no network requests. Invalid URLs get a response, too; credentials in them are not repeated. Callers
     who are not operators see only the sources that they may see, and nothing about workers, files and people.
     """
-    before, is_reader = _place(cursor), not principal.may(Permission.OPERATE)
+    is_reader = not principal.may(Permission.OPERATE)
+    asked = ExplainRequest(url=url, limit=limit, before=_place(cursor), is_reader=is_reader)
 
     def work() -> Response:
         # The rules of all sources are applied: on a thread for heavy work.
         with archive.database.read() as session:
-            now = archive.now(session)
-            found = explain(session, archive.settings, url, now=now, limit=limit, before=before, is_reader=is_reader)
-        return record_response(found)
+            return record_response(explain_url(archive, session, asked))
 
     return await heavily(request, work)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement
@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros
 from holdfast.db.models import PageCrawl, Snapshot, Source
-from holdfast.explanation import queries
-from holdfast.explanation.model import (
+from holdfast.frontier import explain_queries as queries
+from holdfast.frontier.explain_queries import AttemptOnPage, ListedCapture
+from holdfast.frontier.explain_records import (
     ExplainedAttempt,
     ExplainedAttempts,
     ExplainedRecord,
@@ -21,15 +22,15 @@ from holdfast.explanation.model import (
     ExplainedWithdrawal,
     Seen,
 )
-from holdfast.explanation.queries import AttemptOnPage, ListedCapture
 from holdfast.frontier.outcome_words import outcome_word
-from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import count_withdrawn, withdrawals_among_captures, withdrawals_of, withdrawn_among
 
 _WITHDRAWALS = 100
+ReplayPath = Callable[[str, str, str], str]
+"""Returns the path of a replayed capture: of its 14 digits, the modifier and the URL."""
 
 
 def explain_attempts(
@@ -120,7 +121,13 @@ def _attempt_sentence(told: ExplainedAttempt) -> str:
 
 
 def explain_snapshots(
-    session: Session, *, url_hash: int, key: str | None, limit: int, seen: Sequence[ColumnElement[bool]] = ()
+    session: Session,
+    *,
+    url_hash: int,
+    key: str | None,
+    limit: int,
+    replay_path: ReplayPath,
+    seen: Sequence[ColumnElement[bool]] = (),
 ) -> ExplainedSnapshots:
     """Return the newest captures, taken down or not, and their total; `seen` as in `explain_attempts`."""
     counted = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
@@ -134,7 +141,7 @@ def explain_snapshots(
         first_at=counted.first_at,
         last_at=counted.last_at,
         other_spellings=counted.other_spellings,
-        items=[_snapshot(row, hidden) for row in rows],
+        items=[_snapshot(row, hidden, replay_path) for row in rows],
         sentence=_captures_sentence(counted, exact=exact),
     )
 
@@ -148,7 +155,7 @@ def _captures_sentence(counted: queries.CaptureCount, *, exact: bool) -> str:
     return f"it has {number} {noun}, from {counted.first_at:%Y-%m-%d} to {counted.last_at:%Y-%m-%d}{others}"
 
 
-def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
+def _snapshot(row: ListedCapture, hidden: set[int | str], replay_path: ReplayPath) -> ExplainedSnapshot:
     one = row.snapshot
     return ExplainedSnapshot(
         id=one.id,

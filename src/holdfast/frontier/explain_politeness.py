@@ -12,8 +12,11 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros, to_micros
 from holdfast.config import Settings
 from holdfast.db.models import Domain
-from holdfast.explanation import queries
-from holdfast.explanation.model import (
+from holdfast.fetch import robots as rules
+from holdfast.fetch.robots import AGENT, RobotsFile, RobotsVerdict, capped
+from holdfast.frontier import explain_queries as queries
+from holdfast.frontier import politeness
+from holdfast.frontier.explain_records import (
     CircuitKnown,
     ExplainedDomain,
     ExplainedHolder,
@@ -21,9 +24,6 @@ from holdfast.explanation.model import (
     ExplainedSource,
     RobotsKnown,
 )
-from holdfast.fetch import robots as rules
-from holdfast.fetch.robots import AGENT, RobotsFile, RobotsVerdict, capped
-from holdfast.frontier import politeness
 from holdfast.types import CircuitState, RobotsAnswer, RobotsRecord
 from holdfast.urls import Url
 

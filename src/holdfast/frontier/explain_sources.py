@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.explanation import queries
-from holdfast.explanation.model import ExplainedSource, ExplainedSources
-from holdfast.explanation.queries import JobOfSource
-from holdfast.jobs.specs import planned_config
-from holdfast.jobs.store import backend_of
-from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
+from holdfast.frontier import explain_queries as queries
+from holdfast.frontier.explain_records import ExplainedSource, ExplainedSources, ExplainedTurn
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed, registrable
 from holdfast.urls.scope import (
     DIRECTORY_BUDGET,
@@ -42,10 +39,36 @@ _TRAPS = {
 }
 
 
+class NextRun(NamedTuple):
+    """What a job does next."""
+
+    turn: ExplainedTurn
+    frontier_id: int | None
+    """The frontier of its queued or running execution; None if it has none."""
+
+
+class NextRuns(NamedTuple):
+    """How a source crawls next; `jobs` knows."""
+
+    source: Source
+    plan: CrawlPlan | None
+    """The rules of its next run; None if they cannot be read."""
+    job_id: int | None
+    """The job whose configuration decides."""
+    problem: str | None
+    """Why the rules cannot be read."""
+    backend: str
+    runs: list[NextRun]
+
+
+FindNextRuns = Callable[[Session, Sequence[int], Settings, datetime], Iterable[NextRuns]]
+"""Yields the next runs of these sources, by id, in this order."""
+
+
 class SourceJudgement(NamedTuple):
     told: ExplainedSource
     source: Source
-    jobs: list[JobOfSource]
+    runs: list[NextRun]
     url: Url | None
     """The URL as normalised by this source."""
     policy: Normalisation | None
@@ -84,7 +107,9 @@ class Judgements(NamedTuple):
         return "no source has it in its scope; add it to one (holdfast source edit), or crawl it: holdfast crawl"
 
 
-def judge_sources(session: Session, text: str, settings: Settings) -> Judgements:
+def judge_sources(
+    session: Session, text: str, settings: Settings, find_next_runs: FindNextRuns, *, now: datetime
+) -> Judgements:
     """Return the decision of each source's rules about a URL as a person wrote it.
 
     Sources that name its site come first: in an archive with very many seeds, not all sources are judged.
@@ -92,13 +117,9 @@ def judge_sources(session: Session, text: str, settings: Settings) -> Judgements
     found: list[SourceJudgement] = []
     ids, seeds = queries.sources_to_judge(session, _site(text), limit=_SOURCES + 1), 0
     for at in range(0, min(len(ids), _SOURCES), _AT_ONCE):
-        part = ids[at : at + _AT_ONCE]
-        rows, jobs = queries.sources_by_id(session, part), queries.jobs_of_sources(session, part)
-        for source in (rows[number] for number in part if number in rows):
-            own = jobs.get(source.id, [])
-            plan, job_id, why = _plan_of(source, own, settings)
-            seeds += len(plan.seeds) if plan is not None else 0
-            found.append(_judged(text, source, own, _Rules(plan, job_id, why)))
+        for one in find_next_runs(session, ids[at : at + _AT_ONCE], settings, now):
+            seeds += len(one.plan.seeds) if one.plan is not None else 0
+            found.append(_judged(text, one))
             if seeds > _SEEDS:
                 break
     found.sort(key=lambda one: one.source.code)
@@ -112,60 +133,8 @@ def _site(text: str) -> str:
         return text
 
 
-class _Rules(NamedTuple):
-    plan: CrawlPlan | None
-    job_id: int | None
-    problem: str | None
-
-
-def _plan_of(source: Source, jobs: list[JobOfSource], settings: Settings) -> _Rules:
-    """Return the plan of a source's next run: its crawl job's, its newest job's, or its default one."""
-    house = CrawlDefaults(settings.contact or "nobody@example.org", delay_s=settings.politeness.delay_s)
-    chosen = next((one for one in jobs if one.job.kind == "crawl"), jobs[0] if jobs else None)
-    try:
-        if chosen is not None and chosen.job.state is None and chosen.latest is not None:
-            # A crawl that no job asked for has its plan in its execution alone.
-            return _Rules(_stored_plan(chosen.latest.config, house), chosen.job.id, None)
-        overrides = chosen.job.config if chosen is not None else {}
-        start = chosen.job.url if chosen is not None and chosen.job.url_given else None
-        config = planned_config(source, overrides, start=start)
-        if not config.seeds:
-            return _Rules(None, None, "it has no seeds")
-        plan = crawl_plan(config, house, number=1)
-        landing = chosen.latest.config.get("landing") if chosen is not None and chosen.latest is not None else None
-        # A place that cannot be read any more widens no scope.
-        plan = replace(plan, landing=tuple(_readable(plan, tuple(landing or ()))))
-        return _Rules(plan, chosen.job.id if chosen else None, None)
-    except (Invalid, TypeError, KeyError, ValueError) as exc:
-        return _Rules(None, chosen.job.id if chosen else None, str(exc))
-
-
-_KEPT = ("seeds", "scope", "include", "exclude", "max_depth", "delay_s", "robots", "storage", "landing")
-_SPELLING = ("strip_trailing_slash", "force_https", "tracking", "allow_ports")
-
-
-def _stored_plan(config: Mapping[str, Any], house: CrawlDefaults) -> CrawlPlan | None:
-    """Return the rules of the plan an execution was started with; None if the configuration has none."""
-    if not config.get("seeds"):
-        return None
-    values = {name: config[name] for name in (*_KEPT, *_SPELLING) if name in config}
-    if added := config.get("exclusions"):
-        values["exclude"] = [*values.get("exclude", ()), *added]
-    frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return CrawlPlan(contact=house.contact, **frozen)
-
-
-def _readable(plan: CrawlPlan, landing: tuple[str, ...]) -> Iterator[str]:
-    for place in landing:
-        try:
-            parse_seed(place, plan.normalisation())
-        except UrlRefused:
-            continue
-        yield place
-
-
-def _judged(text: str, source: Source, jobs: list[JobOfSource], rules: _Rules) -> SourceJudgement:
-    plan, url, verdict, problem = rules.plan, None, None, rules.problem
+def _judged(text: str, runs: NextRuns) -> SourceJudgement:
+    source, plan, url, verdict, problem = runs.source, runs.plan, None, None, runs.problem
     if plan is not None:
         try:
             url = parse_seed(text, plan.normalisation())
@@ -180,7 +149,7 @@ def _judged(text: str, source: Source, jobs: list[JobOfSource], rules: _Rules) -
     told = ExplainedSource(
         source=source.code,
         enabled=source.enabled,
-        job=rules.job_id,
+        job=runs.job_id,
         in_scope=None if verdict is None else verdict.allowed,
         rule=None if verdict is None else verdict.rule,
         sentence=_sentence(source.code, verdict, plan, problem),
@@ -189,14 +158,9 @@ def _judged(text: str, source: Source, jobs: list[JobOfSource], rules: _Rules) -
         delay_s=plan.delay_s if plan is not None else 0.0,
         robots=plan.robots if plan is not None else "obey",
         storage=plan.storage if plan is not None else "warc",
-        backend=_backend(source, jobs, rules.job_id),
+        backend=runs.backend,
     )
-    return SourceJudgement(told, source, jobs, url, plan.normalisation() if plan is not None else None)
-
-
-def _backend(source: Source, jobs: list[JobOfSource], job_id: int | None) -> str:
-    config = next((one.job.config for one in jobs if one.job.id == job_id), {})
-    return backend_of("crawl", config, source.config)
+    return SourceJudgement(told, source, runs.runs, url, plan.normalisation() if plan is not None else None)
 
 
 def _general(text: str) -> str | None:

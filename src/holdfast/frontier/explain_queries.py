@@ -23,21 +23,10 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.jobs.states import State
-from holdfast.jobs.views.listing import latest_executions
 from holdfast.types import RobotsAnswer, RobotsRecord
 
 # Larger numbers are told as "more than": to count millions of rows for one question would take seconds.
 COUNTED = 10_000
-_MAY_RUN = (State.PENDING, State.SCHEDULED, State.RUNNING, State.PAUSED)
-# Jobs that may run, of 200 sources: each has one or a few.
-_JOBS = 500
-
-
-class JobOfSource(NamedTuple):
-    job: Job
-    source: Source
-    latest: Execution | None
 
 
 class AttemptOnPage(NamedTuple):
@@ -123,7 +112,7 @@ def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list
     return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
 
 
-def ended_attempts(session: Session, pages: Sequence[int], runs: Collection[int]) -> dict[int, PageCrawl]:
+def ended_attempts(session: Session, pages: Sequence[int], runs: Collection[int]) -> dict[int | None, PageCrawl]:
     """Return the last attempt at these pages in each run (by the run that owns the frontier), if it ended."""
     if not pages or not runs:
         return {}
@@ -192,37 +181,6 @@ def execution_at_work_on(session: Session, frontier_id: int) -> Execution | None
         .order_by(Execution.id.desc())
         .limit(1)
     ).one_or_none()
-
-
-def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobOfSource]]:
-    """Return the runnable jobs of these sources, plus each source's newest job and newest crawl job.
-
-    Newest first, each with its newest execution. A source has a finished job for each crawl ever started.
-    """
-    newest = select(Job.id).where(Job.source_id == Source.id, Job.deleted_at.is_(None)).order_by(Job.id.desc()).limit(1)
-    one, crawl = (query.correlate(Source).scalar_subquery() for query in (newest, newest.where(Job.kind == "crawl")))
-    chosen = {number for row in session.execute(select(one, crawl).where(Source.id.in_(ids))) for number in row}
-    running = select(Execution.job_id).where(Execution.state.in_(("queued", "running")))
-    may_run = or_(Job.state.in_(_MAY_RUN), Job.id.in_(running))
-    chosen.update(
-        session.scalars(
-            select(Job.id)
-            .where(Job.source_id.in_(ids), Job.deleted_at.is_(None), may_run)
-            .order_by(Job.id.desc())
-            .limit(_JOBS)
-        )
-    )
-    numbers = [number for number in chosen if number is not None]
-    latest = latest_executions(session, numbers)
-    found: dict[int, list[JobOfSource]] = {}
-    rows = session.execute(select(Job, Source).join(Source).where(Job.id.in_(numbers)).order_by(Job.id.desc()))
-    for job, source in rows:
-        found.setdefault(source.id, []).append(JobOfSource(job, source, latest.get(job.id)))
-    return found
-
-
-def sources_by_id(session: Session, ids: Sequence[int]) -> dict[int, Source]:
-    return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(ids)))}
 
 
 def sources_to_judge(session: Session, name: str, *, limit: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from holdfast.explanation.model import (
+from holdfast.frontier.explain_records import (
     ExplainedAttempt,
     ExplainedAttempts,
     ExplainedOutlook,

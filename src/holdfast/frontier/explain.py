@@ -15,43 +15,53 @@ from sqlalchemy.orm import Session
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
-from holdfast.explanation import queries
-from holdfast.explanation.history import explain_attempts, explain_snapshots, explain_visibility
-from holdfast.explanation.model import ExplainedAddress, ExplainedStep, Explanation
-from holdfast.explanation.outlook import explain_outlook
-from holdfast.explanation.readers import for_readers
-from holdfast.explanation.scopes import Judgements, judge_sources
-from holdfast.explanation.treatment import explain_domain, explain_robots
+from holdfast.frontier import explain_queries as queries
+from holdfast.frontier.explain_for_readers import for_readers
+from holdfast.frontier.explain_history import ReplayPath, explain_attempts, explain_snapshots, explain_visibility
+from holdfast.frontier.explain_next import explain_outlook
+from holdfast.frontier.explain_politeness import explain_domain, explain_robots
+from holdfast.frontier.explain_records import ExplainedAddress, ExplainedStep, Explanation
+from holdfast.frontier.explain_sources import FindNextRuns, Judgements, judge_sources
 from holdfast.outside_text import clean
 from holdfast.types import RobotsRecord
 from holdfast.urls import MAX_URL_CHARS, Url, hash64, normalised_or_plain, page_key, priority, url_hash, url_key
 from holdfast.urls.address import host_problem, without_userinfo
 from holdfast.urls.steps import Spelling, spell
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import may_see, visible, visible_source, withdrawn_among
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 200
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest:
+    url: str
+    """Valid or not."""
+    limit: int = DEFAULT_LIMIT
+    """Attempts and captures to return, each."""
+    before: int | None = None
+    """Only attempts with smaller ids."""
+    is_reader: bool = False
+    """Whether only data visible to the viewer counts, and nothing internal is included."""
+    live_robots: RobotsRecord | None = None
+    """A robots.txt that the caller has just fetched."""
+
+
 def explain(
     session: Session,
     settings: Settings,
-    given: str,
+    request: ExplainRequest,
     *,
     now: datetime,
-    limit: int = DEFAULT_LIMIT,
-    before: int | None = None,
-    is_reader: bool = False,
-    live_robots: RobotsRecord | None = None,
+    find_next_runs: FindNextRuns,
+    replay_path: ReplayPath,
 ) -> Explanation:
-    """Return everything known about a URL, valid or not, with `limit` attempts and captures.
-
-    Attempts are those before the id `before`. For a reader only data visible to the viewer counts, and nothing
-    internal is included. `live_robots` is a robots.txt that the caller has just fetched.
-    """
+    """Return everything known about a URL."""
+    given, limit, is_reader, live_robots = request.url, request.limit, request.is_reader, request.live_robots
     text = clean(given, MAX_URL_CHARS + 1) or ""
     bare = without_userinfo(text)
-    judged = judge_sources(session, bare, settings)
+    judged = judge_sources(session, bare, settings, find_next_runs, now=now)
     if is_reader:
         judged = judged._replace(all=[one for one in judged.all if may_see(one.source)])
     spelling, refused = _spelled(text, given, judged)
@@ -70,12 +80,13 @@ def explain(
         url_hash=number,
         key=url_key(bare if url is None else url.fetch),
         limit=limit,
+        replay_path=replay_path,
         seen=visible() if is_reader else (),
     )
     attempts = explain_attempts(
         session,
         pages,
-        before=before,
+        before=request.before,
         limit=limit,
         seen=(visible_source(Source.id),) if is_reader else (),
     )

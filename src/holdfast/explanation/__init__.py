@@ -1,1 +1,0 @@
-"""Explains everything the system knows about one URL, and why: read from the rows, without network requests."""
