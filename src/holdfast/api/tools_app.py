@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from limits import RateLimitItemPerMinute
-from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.app import application as whole_application
 from holdfast.api.errors import TooManyRequests, response_to
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.middleware.rate_limits import AddressWindows, address_of
+from holdfast.api.middleware.rate_limits import Rates, Tier, address_of
 from holdfast.api.middleware.request_ids import name_request
 from holdfast.auth.errors import Unauthenticated
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import NotFound
 
 GUESSES_PER_MINUTE = 10
-_ADDRESSES = 50_000
 _OPEN = frozenset({"/api/health", "/health"})
 _TOOLS = "/mcp"
 _MISSING = "show an API token, or the admin token, as Authorization: Bearer; this server answers nobody else"
@@ -27,9 +24,7 @@ class TokenGate:
     """Admits requests to `/mcp` that have a token, and rejects an address that sent too many wrong tokens."""
 
     def __init__(self, app: ASGIApp, clock: Clock, *, per_minute: int = GUESSES_PER_MINUTE) -> None:
-        self._app = app
-        self._limiter = MovingWindowRateLimiter(AddressWindows(clock, addresses=_ADDRESSES))
-        self._item, self._per_minute = RateLimitItemPerMinute(per_minute), per_minute
+        self._app, self._rates, self._tier = app, Rates(clock), Tier("guesses", per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _OPEN:
@@ -42,8 +37,8 @@ class TokenGate:
             return
         address = address_of(scope)
         # Before the token is looked at: who guesses learns nothing any more, not even that one was right.
-        if not self._limiter.test(self._item, "guesses", address):
-            await RefuseAll(TooManyRequests(self._per_minute, 60))(scope, receive, send)
+        if not self._rates.has_room(self._tier, address):
+            await RefuseAll(TooManyRequests(self._tier.per_minute, 60))(scope, receive, send)
             return
         headers = Headers(scope=scope)
         if "authorization" not in headers and "x-admin-token" not in headers:
@@ -54,7 +49,7 @@ class TokenGate:
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] in (401, 403):
-                self._limiter.hit(self._item, "guesses", address)
+                self._rates.count(self._tier, address)
             await send(message)
 
         await self._app(scope, receive, counted)

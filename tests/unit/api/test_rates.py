@@ -189,7 +189,7 @@ def test_no_minute_holds_more_than_the_limit_wherever_it_begins(clock: FakeClock
 
     for _ in range(400):
         clock.advance(0.7)
-        if rates.ask(_FIVE, "a") == 0:
+        if rates.count(_FIVE, "a").wait_s == 0:
             asked.append(clock.monotonic())
 
     assert len(asked) >= 15
@@ -200,22 +200,22 @@ def test_a_wait_is_neither_too_short_nor_far_too_long(clock: FakeClock) -> None:
     rates = Rates(clock)
     for spent in (1, 3, 20, 47, 59):
         clock.advance(spent)
-        while (wait_s := rates.ask(_FIVE, "a")) == 0:
+        while (wait_s := rates.count(_FIVE, "a").wait_s) == 0:
             pass
         clock.advance(wait_s)
-        assert rates.ask(_FIVE, "a") == 0
+        assert rates.count(_FIVE, "a").wait_s == 0
         clock.advance(200)
 
 
 def test_addresses_are_counted_apart_and_forgotten_in_time(clock: FakeClock) -> None:
     rates = Rates(clock, addresses=3)
     for _ in range(5):
-        rates.ask(_FIVE, "old")
+        rates.count(_FIVE, "old")
 
-    assert rates.ask(_FIVE, "old") > 0
+    assert rates.count(_FIVE, "old").wait_s > 0
     for name in ("b", "c", "d"):
-        assert rates.ask(_FIVE, name) == 0
-    assert rates.ask(_FIVE, "old") == 0, "the least recent address is forgotten first"
+        assert rates.count(_FIVE, name).wait_s == 0
+    assert rates.count(_FIVE, "old").wait_s == 0, "the least recent address is forgotten first"
 
 
 @pytest.mark.parametrize(
