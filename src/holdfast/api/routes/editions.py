@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
@@ -116,10 +116,8 @@ def _decisions(archive: Archive) -> EditionDecisions:
     return EditionDecisions(archive.database, archive.home, archive.clock)
 
 
-class ShardDecisionForm(RequestForm):
+class ShardDecisionForm(RequestForm, example={"state": "excluded", "reason": "replaced on 2 March"}):
     """A decision about a shard."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced on 2 March"}]})
 
     state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(description="`pending` undoes it.")
     reason: str = Field(min_length=3, max_length=2000, description="Why; the report shows it.")
@@ -134,12 +132,8 @@ def decide_shard(
         return edition_detail(_decisions(archive).decide_shard(job_id, Acceptance(form.state), form.reason))
 
 
-class PageDecisionForm(RequestForm):
+class PageDecisionForm(RequestForm, example={"url": "https://example.org/old", "state": "accepted", "reason": "gone"}):
     """A decision about one URL of an edition."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"url": "https://example.org/old", "state": "accepted", "reason": "gone"}]}
-    )
 
     url: str = Field(max_length=8192, description="The address, as the ledger has it.")
     state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes it.")
@@ -156,10 +150,8 @@ def decide_page(archive: ArchiveDep, admin: AdminWriteDep, id: EditionId, form: 
         return edition_detail(_decisions(archive).decide_page(id, form.url, Acceptance(form.state), form.reason))
 
 
-class EditionPlanForm(RequestForm):
+class EditionPlanForm(RequestForm, example={"year": 2026, "sources": ["example"]}):
     """A year's campaign to plan or apply."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"year": 2026, "sources": ["example"]}]})
 
     year: int = Field(ge=1970, le=9999)
     sources: list[str] = Field(default_factory=list, max_length=1000, description="Codes; all annual ones if empty.")
@@ -205,10 +197,8 @@ def report_edition(
     return begin(admin, operations, response, wanted)
 
 
-class FreezeForm(RequestForm):
+class FreezeForm(RequestForm, example={"again": False}):
     """How an edition is frozen."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"again": False}]})
 
     again: bool = Field(False, description="Freeze it again; the earlier list is kept.")
 
@@ -226,10 +216,8 @@ def freeze_edition(
     return begin(admin, operations, response, wanted)
 
 
-class EditionVerifyForm(RequestForm):
+class EditionVerifyForm(RequestForm, example={"quick": True}):
     """How thoroughly a frozen edition is verified."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"quick": True}]})
 
     quick: bool = Field(False, description="Look at the sizes of WARC files, do not read them.")
 
@@ -247,10 +235,8 @@ def verify_edition(
     return begin(admin, operations, response, wanted)
 
 
-class CompareEditionsForm(RequestForm):
+class CompareEditionsForm(RequestForm, example={"earlierYear": 2025}):
     """The edition to compare with."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"earlierYear": 2025}]})
 
     earlier_year: int = Field(ge=1970, le=9999, alias="earlierYear", description="Of the same source.")
 

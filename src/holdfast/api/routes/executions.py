@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
@@ -119,10 +119,8 @@ def _exclusions(session: Session, execution_id: int) -> RunExclusions:
     return found
 
 
-class ExclusionsForm(RequestForm):
+class ExclusionsForm(RequestForm, example={"rules": ["/calendar/"]}):
     """Patterns of URLs to exclude."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rules": ["/calendar/"]}]})
 
     rules: list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]] = Field(
         max_length=MOST_RULES, description="RE2 patterns; they replace those that were added before."

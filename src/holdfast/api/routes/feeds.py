@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import (
@@ -56,12 +56,8 @@ def list_feeds(
     return piece_of(rows, limit, lambda row: feed_record(*row), lambda row: row[0].id)
 
 
-class NewFeedForm(RequestForm):
+class NewFeedForm(RequestForm, example={"source": "example", "url": "https://example.org/news.rss"}):
     """A feed that is not discovered automatically."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"source": "example", "url": "https://example.org/news.rss"}]}
-    )
 
     source: str = Field(min_length=1, max_length=64, description="The source's code.")
     url: str = Field(min_length=1, max_length=8192, description="Its address.")
@@ -82,10 +78,8 @@ def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form
         return feed_record(row, owner.code)
 
 
-class FeedPollForm(RequestForm):
+class FeedPollForm(RequestForm, example={"source": "example"}):
     """The source whose feeds are polled."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example"}]})
 
     source: str = Field(min_length=1, max_length=64, description="The source's code.")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, JobServiceDep, SessionDep, WriteTurnsDep
@@ -120,22 +120,17 @@ def _states(text: str) -> tuple[str, ...]:
 _SCHEDULE = "In words instead of the interval: once, every 6 hours, monthly on day 31 at 03:00 Europe/Paris."
 
 
-class JobForm(RequestForm):
+class JobForm(
+    RequestForm,
+    example={
+        "source_id": 1,
+        "url": "https://example.org/",
+        "interval_minutes": 6,
+        "interval_type": "hours",
+        "schedule_enabled": True,
+    },
+):
     """The crawl job of a source, to create or change."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "source_id": 1,
-                    "url": "https://example.org/",
-                    "interval_minutes": 6,
-                    "interval_type": "hours",
-                    "schedule_enabled": True,
-                }
-            ]
-        }
-    )
 
     source_id: int = Field(ge=0, le=MAX_ID, description="The source's id.")
     url: str | None = Field(
@@ -216,10 +211,8 @@ def shown(session: Session, job_id: int) -> JobRow:
     return found
 
 
-class JobChanges(RequestForm):
+class JobChanges(RequestForm, example={"interval_minutes": 12, "interval_type": "hours"}):
     """Changes of a job; other fields keep their values."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"interval_minutes": 12, "interval_type": "hours"}]})
 
     source_id: int | None = Field(None, ge=0, le=MAX_ID, description="A job stays with its source.")
     url: str | None = Field(None, max_length=8192, description="The start page, a seed; null: the source's first.")

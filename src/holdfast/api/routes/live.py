@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Query, Request
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
 from holdfast.api import queries
@@ -150,10 +150,8 @@ async def fetch_page(
     return replace(found, queued=await run_sync(queue)) if form.capture else found
 
 
-class SurveyForm(RequestForm):
+class SurveyForm(RequestForm, example={"url": "example.org"}):
     """A website to survey before it is crawled."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "example.org"}]})
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
         description="As a person types it; https if it has no scheme."

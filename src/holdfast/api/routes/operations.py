@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from holdfast.api.dependencies import AdminWriteDep, OperationsDep, SessionDep, source_of
 from holdfast.api.errors import FieldRefused
@@ -67,10 +67,8 @@ def begin(
     return started
 
 
-class VerificationForm(RequestForm):
+class VerificationForm(RequestForm, example={"source": "example", "quick": False}):
     """The files to verify, and how thoroughly."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example", "quick": False}]})
 
     source: str | None = Field(None, max_length=64, description="Only files of this source.")
     execution: int | None = Field(None, ge=0, le=MAX_ID, description="Only files of this execution.")
@@ -99,10 +97,8 @@ def start_verification(
     return begin(admin, operations, response, request)
 
 
-class IndexRebuildForm(RequestForm):
+class IndexRebuildForm(RequestForm, example={"source": "example"}):
     """The files to read again."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example"}]})
 
     source: str | None = Field(None, max_length=64, description="Only files of this source; all by default.")
 

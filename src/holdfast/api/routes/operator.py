@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import Query, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from holdfast.api import queries
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, FrontierDep, SessionDep, WriteTurnsDep
@@ -225,14 +225,8 @@ def list_broken_files(
     return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 
-class CrawlForm(RequestForm):
+class CrawlForm(RequestForm, example={"urls": ["https://example.org/"], "config": {"max_depth": 2, "max_pages": 100}}):
     """A one-time crawl."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"urls": ["https://example.org/"], "config": {"max_depth": 2, "max_pages": 100}}]
-        }
-    )
 
     urls: list[str] = Field(min_length=1, max_length=1000, description="Start URLs.")
     source: str | None = Field(
@@ -257,10 +251,8 @@ def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, f
     return started
 
 
-class CrawlPauseForm(RequestForm):
+class CrawlPauseForm(RequestForm, example={"execution": 12}):
     """The execution to pause or resume."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"execution": 12}]})
 
     execution: int = Field(ge=0, le=MAX_ID, description="The execution.")
 
@@ -286,10 +278,8 @@ def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
         return resume_run(session, admin.job_service.clock, form.execution)
 
 
-class CrawlStopForm(RequestForm):
+class CrawlStopForm(RequestForm, example={"execution": 12}):
     """The execution to stop, and whether to preserve its captures."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"execution": 12}]})
 
     execution: int = Field(ge=0, le=MAX_ID, description="The execution.")
     discard: bool = Field(False, description="Discard its captures; otherwise it drains and is sealed.")

@@ -156,10 +156,8 @@ def report_detail(session: SessionDep, id: ReportId) -> Report:
     return from_row(Report, find_report(session, id))
 
 
-class ReportChanges(RequestForm):
+class ReportChanges(RequestForm, example={"status": "resolved", "notes": "Captured again."}):
     """The status of a report and notes on it; other fields keep their values."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "resolved", "notes": "Captured again."}]})
 
     status: Annotated[ReportStatus | None, Field(strict=False, description="new, triaged or resolved.")] = None
     notes: Annotated[

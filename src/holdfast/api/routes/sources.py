@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -326,20 +326,11 @@ class _Writing(RequestForm):
         return content
 
 
-class SourceForm(_Writing):
+class SourceForm(
+    _Writing,
+    example={"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"], "max_depth": 5}},
+):
     """A complete source."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "code": "example",
-                    "name": "Example",
-                    "config": {"seeds": ["https://example.org/"], "max_depth": 5},
-                }
-            ]
-        }
-    )
 
     code: str | None = Field(
         None,
@@ -385,21 +376,16 @@ async def export_sources(
     return await heavily(request, work)
 
 
-class SourcePreviewForm(SourceForm):
+class SourcePreviewForm(
+    SourceForm,
+    example={
+        "code": "example",
+        "config": {"seeds": ["https://example.org/"], "exclude": ["/calendar/"]},
+        "urls": ["https://example.org/news", "https://other.example/"],
+        "schedule": "every 6 hours",
+    },
+):
     """An unsaved source, and the URLs to check against its scope."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "code": "example",
-                    "config": {"seeds": ["https://example.org/"], "exclude": ["/calendar/"]},
-                    "urls": ["https://example.org/news", "https://other.example/"],
-                    "schedule": "every 6 hours",
-                }
-            ]
-        }
-    )
 
     urls: list[Annotated[str, StringConstraints(max_length=8192)]] = Field(
         default_factory=list, max_length=MOST_URLS, description="Addresses to judge."
@@ -506,10 +492,8 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Source
         return _checked(session, admin, source)
 
 
-class SourceChanges(_Writing):
+class SourceChanges(_Writing, example={"config": {"delay_s": 5}}):
     """Changes of a source; other fields keep their values, inside `config` too, and null restores the default."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
 
     code: str | None = Field(None, max_length=64, description="Another one, as long as it has not run.")
     name: str | None = Field(None, max_length=200, description="It has one always.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from fastapi import Path, Query, Response
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
 from holdfast.api.routing import LazyRouter
@@ -63,14 +63,10 @@ def preview_takedown(session: SessionDep, subject: Subject) -> TakedownPreview:
     return preview_hiding(session, subject)
 
 
-class TakedownForm(RequestForm):
+class TakedownForm(
+    RequestForm, example={"subject": "https://example.org/old", "reason": "asked for by its author, letter of 3 May"}
+):
     """What to hide, and why."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"subject": "https://example.org/old", "reason": "asked for by its author, letter of 3 May"}]
-        }
-    )
 
     subject: str = Field(
         min_length=1,

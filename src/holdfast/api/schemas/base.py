@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
@@ -77,9 +77,14 @@ def check_fields(content: Any) -> Any:
 
 
 class RequestForm(BaseModel):
-    """A request body; errors name the field that is invalid or unknown."""
+    """A request body; errors name the field that is invalid or unknown. `example` is shown in the OpenAPI document."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def __init_subclass__(cls, *, example: dict[str, Any] | None = None, **declared: Unpack[ConfigDict]) -> None:
+        super().__init_subclass__(**declared)
+        if example is not None:
+            cls.model_config["json_schema_extra"] = {"examples": [example]}
 
     @model_validator(mode="before")
     @classmethod
