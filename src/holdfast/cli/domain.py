@@ -11,12 +11,10 @@ from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import Apply, command_group
 from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Listing, Reading, Rows, command
-from holdfast.crawl.robots_answers import answer_for, text_of
-from holdfast.errors import NotFound
 from holdfast.frontier import domains
-from holdfast.frontier.actions import domain_of, purge, refresh_robots, set_domain
+from holdfast.frontier.actions import domain_of, purge
 from holdfast.frontier.control import DomainUpdate
-from holdfast.frontier.domains import DomainDetail, domain_detail, domain_record
+from holdfast.frontier.explain_robots import answer_for, text_of
 from holdfast.frontier.figures import select_frontier
 from holdfast.urls import parse_seed
 from holdfast.wiring import Runtime, open_runtime
@@ -47,19 +45,13 @@ def list_domains(
         raise typer.BadParameter(f"expected one of: {', '.join(domains.FILTERED)}", param_hint="--state")
     now = archive.clock.now()
     rows = domains.listed_domains(session, by_age=False, falls=False, state=state, after=after, limit=limit)
-    return Rows([domain_record(row, pages=domains.page_count(session, row.id), now=now) for row in rows])
+    return Rows([domains.domain_record(row, pages=domains.page_count(session, row.id), now=now) for row in rows])
 
 
 @command(app_command, example="domain show example.org")
-def show(archive: Archive, session: Reading, domain: Name) -> DomainDetail:
+def show(archive: Archive, session: Reading, domain: Name) -> domains.DomainDetail:
     """Show the state, delay, circuit and robots files of a domain, and its queue in the newest crawl."""
-    row = domains.find_domain(session, domain_of(domain))
-    try:
-        queue = domains.queue_of_domain(session, select_frontier(session, None).frontier_id, row.id)
-    except NotFound:
-        queue = None
-    pages, robots = domains.page_count(session, row.id), domains.robots_of_domain(session, row.id)
-    return domain_detail(row, pages=pages, now=archive.clock.now(), robots=robots, queue=queue)
+    return domains.domain_detail(session, domain_of(domain), execution=None, now=archive.clock.now())
 
 
 @command(app_command, example="domain robots https://example.org/news")
@@ -105,7 +97,7 @@ def change(
 
 
 def _change(runtime: Runtime, update: DomainUpdate, domain: Name) -> Done:
-    done = set_domain(runtime.frontier, runtime.clock, domain_of(domain), update)
+    done = runtime.frontier.control.set_domain(domain_of(domain), update)
     delay = "the source's delay" if done.crawl_delay is None else f"{done.crawl_delay:g} s between requests"
     state = "forbidden" if not done.is_allowed else "paused" if done.paused else "crawled"
     return Done(done, f"{done.domain}: {state}, {delay}")
@@ -123,7 +115,7 @@ for _name, _is_paused, _about in (
 def refresh(runtime: Runtime, domain: Name) -> Done:
     """Fetch the robots files of a domain again before its next page, also in a running crawl."""
     name = domain_of(domain)
-    refresh_robots(runtime.frontier, runtime.clock, name)
+    runtime.frontier.control.refresh_robots(name)
     return Done({"domain": name}, f"{name}: robots.txt is fetched again before its next page")
 
 
@@ -147,6 +139,6 @@ def purge_queue(
         queues = [domains.queue_of_domain(session, one, row.id) for one in chosen]
     count = sum(queue.pending for queue in queues if queue is not None)
     if apply:
-        count = purge(runtime.frontier, runtime.clock, name, execution_id=wanted, goes_on=lambda: True).removed
+        count = purge(runtime.frontier, name, execution_id=wanted, goes_on=lambda: True).removed
     facts = {"domain": name, "removed": count if apply else 0, "queued": count, "executions": chosen}
     return Done(facts, f"{name}: {counted(count, 'URL')} {'removed from the queue' if apply else 'queued'}")

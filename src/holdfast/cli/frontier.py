@@ -188,7 +188,7 @@ def clear_queue(
         selected = select_frontier(session, execution)
     queued = runtime.frontier.open_count(selected.frontier_id)
     if apply:
-        queued = actions.clear(runtime.frontier, runtime.clock, selected.frontier_id, goes_on=lambda: True).removed
+        queued = actions.clear(runtime.frontier, selected.frontier_id, goes_on=lambda: True).removed
     what = "removed from the queue" if apply else "queued"
     answer = {"execution": execution, "removed": queued if apply else 0, "queued": queued}
     return Done(answer, f"execution {execution}: {counted(queued, 'URL')} {what}")
@@ -234,6 +234,6 @@ def reset(
     """
     # As the frontier spells a domain: with its port if that is neither 80 nor 443.
     names = [actions.domain_of(domain) for domain in domains]
-    lifted = {name: actions.reset_domain(runtime.raw_db, runtime.frontier, runtime.clock, name) for name in names}
+    lifted = {name: actions.reset_domain(runtime.frontier, name) for name in names}
     lines = [f"{name}: " + ("can be crawled again" if done else "nothing to reset") for name, done in lifted.items()]
     return Done({"domains": [{"domain": name, "lifted": done} for name, done in lifted.items()]}, lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from datetime import datetime
@@ -13,18 +13,16 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, to_micros
-from holdfast.db.audit_events import acting_user
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
-from holdfast.frontier.actions import audit_entry
 from holdfast.frontier.attempts import UrlStatus, attempt_by_id, status_of
 from holdfast.frontier.frontier import Frontier
 from holdfast.frontier.sql import FrontierTransaction
 from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.config import read_config
-from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan, stored_plan
 from holdfast.sources.queries import find_source, new_code, sources
 from holdfast.types import FoundUrl, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, ScopeVerdict, Url, parse, parse_seed, priority, registrable
@@ -214,8 +212,8 @@ class AddingUrls:
             return self.add(AddRequest(urls=[url], source=attempt.source, max_retries=0)).places[0]
         if not self._frontier.reopen_one(attempt_id):
             raise Conflict(f"attempt {attempt_id} was retried meanwhile; reload it")
-        audit = audit_entry(self._clock, "frontier.retried", f"execution {run.execution_id}", url=url)
-        self._frontier.control.tell_holder(attempt.domain, also=audit)
+        audit = self._frontier.control.audit("frontier.retried", f"execution {run.execution_id}", url=url)
+        self._frontier.control.tell_holder(attempt.domain, audit)
         return _joined(attempt.source, run.execution_id, 1, added=1)
 
     def seeds_of(self, code: str) -> tuple[str, ...]:
@@ -230,13 +228,13 @@ class AddingUrls:
             # Leased URLs have a fixed order: the processes that hold their domains reload their queues.
             if is_first and (place.added or place.raised):
                 for domain in sorted({one.domain for one in found}):
-                    self._frontier.control.tell_holder(domain, also=lambda _tx: None)
+                    self._frontier.control.tell_holder(domain)
             return place
         with self.read() as session:
             coming = next_run(session, group.source_id)
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
-        audit = audit_entry(self._clock, "frontier.added", f"source {group.source}", **detail)
-        self._frontier.control.wait(found, source_id=group.source_id, by=acting_user(), also=audit)
+        audit = self._frontier.control.audit("frontier.added", f"source {group.source}", **detail)
+        self._frontier.control.wait(found, source_id=group.source_id, audit=audit)
         if coming is not None:
             return _waits(group.source, len(found), coming)
         # No run would ever take them.
@@ -249,10 +247,10 @@ class AddingUrls:
         raised: list[int] = []
         control = self._frontier.control
         note = control.note_added(
-            found, source_id=group.source_id, execution_id=run.frontier_id, by=acting_user(), running=run.execution_id
+            found, source_id=group.source_id, execution_id=run.frontier_id, running=run.execution_id
         )
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found), "execution": run.execution_id}
-        audit = audit_entry(self._clock, "frontier.added", f"source {group.source}", **detail)
+        audit = self._frontier.control.audit("frontier.added", f"source {group.source}", **detail)
 
         def also(tx: FrontierTransaction) -> None:
             note(tx)
@@ -403,24 +401,6 @@ class _Places:
             except Invalid:
                 self._of_sources[source.id] = None
         return self._of_sources[source.id]
-
-
-def stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
-    """Return the scope part of a run's stored plan, with the rules added since the run started."""
-    depth = config.get("max_depth")
-    return CrawlPlan(
-        seeds=tuple(config["seeds"]),
-        contact=str(config["contact"]),
-        scope=str(config.get("scope", "host")),
-        include=tuple(config.get("include") or ()),
-        exclude=(*(config.get("exclude") or ()), *(config.get("exclusions") or ())),
-        max_depth=int(depth) if depth is not None else None,
-        strip_trailing_slash=bool(config.get("strip_trailing_slash")),
-        force_https=bool(config.get("force_https")),
-        tracking=None if config.get("tracking") is None else tuple(config["tracking"]),
-        allow_ports=tuple(config.get("allow_ports") or ()),
-        landing=tuple(config.get("landing") or ()),
-    )
 
 
 def running_crawls(session: Session, *, source_id: int | None = None) -> list[Row[Any]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.db.audit_events import acting_user, append_event
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.frontier import control_queries as queries
 from holdfast.frontier import sql
@@ -63,10 +65,22 @@ class DomainUpdate:
     paused: bool | None = None
     """Whether to pause it: queued attempts stay queued."""
 
-    def check(self) -> None:
-        """Raise `DelayRefused` for a delay below the installation's minimum, or an infinite one."""
+    def changes(self) -> dict[str, Any]:
+        """Return what is to be changed; raise Invalid if that is nothing, or the delay is not allowed."""
+        changes = {
+            "delay_s": self.delay_s,
+            "default_delay": self.default_delay or None,
+            "allowed": self.allowed,
+            "paused": self.paused,
+        }
+        said = {key: value for key, value in changes.items() if value is not None}
+        if not said:
+            raise Invalid(
+                "nothing is to be changed; name a delay, whether the domain is paused, or whether it is allowed"
+            )
         if self.delay_s is not None and not MIN_DELAY_S <= self.delay_s <= LONGEST_DELAY_S:
             raise DelayRefused(self.delay_s)
+        return said
 
 
 @record
@@ -82,16 +96,22 @@ class DomainSettings:
 
 
 Audit = Callable[[FrontierTransaction], None]
-"""Writes the audit entry in the same transaction."""
+"""Writes an audit entry, in the transaction of the change."""
 
 
 class FrontierControl:
     def __init__(self, connection: Connection, clock: Clock, adding: Adding) -> None:
         self._connection, self._clock, self._adding = connection, clock, adding
 
-    def set_domain(self, name: str, update: DomainUpdate, *, also: Audit) -> DomainSettings:
-        """Change a domain's settings, creating the domain if unknown; raise `DelayRefused` for an invalid delay."""
-        update.check()
+    def audit(self, action: str, subject: str, **detail: Any) -> Audit:
+        return lambda tx: append_event(tx, self._clock, action=action, subject=subject, detail=detail)
+
+    def set_domain(self, name: str, update: DomainUpdate) -> DomainSettings:
+        """Change a domain's settings, creating the domain if unknown; running crawls apply them within a second.
+
+        Raise Invalid if nothing is changed, and `DelayRefused` for an invalid delay.
+        """
+        audit = self.audit("domain.changed", name, **update.changes())
         now = to_micros(self._clock.now())
         self._adding.names.ids([name], now=now)
         with self._connection.write() as tx:
@@ -105,7 +125,7 @@ class FrontierControl:
             after = found._replace(delay_s=delay_s, paused_at=paused_at, is_allowed=allowed)
             if after != found:
                 queries.write_domain(tx, after, now=now)
-                also(tx)
+                audit(tx)
         return DomainSettings(
             domain=name,
             domain_id=after.id,
@@ -115,25 +135,30 @@ class FrontierControl:
             paused_at=None if after.paused_at is None else from_micros(after.paused_at),
         )
 
-    def ask_robots_again(self, name: str, *, also: Audit) -> None:
+    def refresh_robots(self, name: str) -> None:
         """Fetch the robots files of a domain again before its next page, also in a running crawl."""
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
             found = self._known(tx, name)
-            queries.ask_robots_again(tx, found.id, now=now)
+            queries.refresh_robots(tx, found.id, now=now)
             queries.write_domain(tx, found, now=now)
-            also(tx)
+            self.audit("domain.robots_refreshed", name)(tx)
 
-    def tell_holder(self, name: str, *, also: Audit) -> None:
+    def tell_holder(self, name: str, audit: Audit | None = None) -> None:
         """Make the process that holds a domain release it: its leased attempts may be gone."""
         with self._connection.write() as tx:
             queries.write_domain(tx, self._known(tx, name), now=to_micros(self._clock.now()))
-            also(tx)
+            if audit is not None:
+                audit(tx)
 
-    def tell_holders(self, execution_id: int, *, also: Audit) -> None:
+    def tell_holders(self, execution_id: int, audit: Audit) -> None:
         with self._connection.write() as tx:
             queries.tell_holders(tx, execution_id, now=to_micros(self._clock.now()))
-            also(tx)
+            audit(tx)
+
+    def note(self, audit: Audit) -> None:
+        with self._connection.write() as tx:
+            audit(tx)
 
     def queued_executions(self, name: str) -> tuple[int, list[int]]:
         """Return a domain's id and the executions with open attempts on it; raise `DomainUnknown`."""
@@ -152,7 +177,6 @@ class FrontierControl:
         found: Sequence[FoundUrl],
         *,
         source_id: int,
-        by: str,
         execution_id: int | None = None,
         running: int | None = None,
     ) -> Callable[[FrontierTransaction], None]:
@@ -160,7 +184,7 @@ class FrontierControl:
 
         It raises `Conflict`, which undoes both, if the execution given as `running` has ended meanwhile.
         """
-        now = to_micros(self._clock.now())
+        now, by = to_micros(self._clock.now()), acting_user()
 
         def write(tx: FrontierTransaction) -> None:
             if running is not None and not queries.is_running(tx, running):
@@ -169,11 +193,12 @@ class FrontierControl:
 
         return write
 
-    def wait(self, found: Sequence[FoundUrl], *, source_id: int, by: str, also: Audit) -> None:
-        write = self.note_added(found, source_id=source_id, by=by)
+    def wait(self, found: Sequence[FoundUrl], *, source_id: int, audit: Audit) -> None:
+        """Store URLs for the next run of a source."""
+        write = self.note_added(found, source_id=source_id)
         with self._connection.write() as tx:
             write(tx)
-            also(tx)
+            audit(tx)
 
     def waiting(self, execution_id: int, *, after: int) -> tuple[list[queries.WaitingUrl], int | None]:
         """Return unfinished URLs added to an execution's source, and the position to continue from.

@@ -60,7 +60,7 @@ def write_domain(tx: FrontierTransaction, domain: OperatorSettings, *, now: int)
     )
 
 
-def ask_robots_again(tx: FrontierTransaction, domain_id: int, *, now: int) -> None:
+def refresh_robots(tx: FrontierTransaction, domain_id: int, *, now: int) -> None:
     tx.execute("UPDATE domains SET robots_after = ? WHERE id = ?", (now, domain_id))
 
 

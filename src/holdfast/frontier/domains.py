@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.models import Domain, Exclusion, Page, Queue, Robots
+from holdfast.errors import NotFound
 from holdfast.frontier.control import DomainUnknown
-from holdfast.frontier.figures import COUNTED
+from holdfast.frontier.figures import COUNTED, select_frontier
 from holdfast.records import Operator, from_row, record
 from holdfast.types import RobotsAnswer, RobotsRecord
 
@@ -90,9 +91,13 @@ def domains_by_id(session: Session, ids: Sequence[int]) -> dict[int, Domain]:
     return {row.id: row for row in session.scalars(select(Domain).where(Domain.id.in_(ids)))}
 
 
+def domain_named(session: Session, name: str) -> Domain | None:
+    return session.scalars(select(Domain).where(Domain.name == name)).one_or_none()
+
+
 def find_domain(session: Session, name: str) -> Domain:
     """Return a domain; raise DomainUnknown."""
-    found = session.scalars(select(Domain).where(Domain.name == name)).one_or_none()
+    found = domain_named(session, name)
     if found is None:
         raise DomainUnknown(name)
     return found
@@ -178,7 +183,15 @@ def hosts_of_crawl(
 
 
 def robots_of_domain(session: Session, domain_id: int) -> list[RobotsRecord]:
-    rows = session.scalars(select(Robots).where(Robots.domain_id == domain_id).order_by(Robots.origin))
+    return _robots(session, Robots.domain_id == domain_id)
+
+
+def robots_of_origin(session: Session, origin: str) -> RobotsRecord | None:
+    return next(iter(_robots(session, Robots.origin == origin)), None)
+
+
+def _robots(session: Session, where: ColumnElement[bool]) -> list[RobotsRecord]:
+    rows = session.scalars(select(Robots).where(where).order_by(Robots.origin))
     return [from_row(RobotsRecord, row, answer=RobotsAnswer(row.answer)) for row in rows]
 
 
@@ -309,11 +322,21 @@ def _shared(row: Domain, now: datetime) -> dict[str, Any]:
     }
 
 
-def domain_detail(
-    row: Domain, *, pages: int, now: datetime, robots: list[RobotsRecord], queue: QueueInExecution | None
-) -> DomainDetail:
-    origins = [from_row(RobotsOfOrigin, one) for one in robots]
-    return from_row(DomainDetail, domain_record(row, pages=pages, now=now), robots=origins, queue=queue)
+def domain_detail(session: Session, name: str, *, execution: int | None, now: datetime) -> DomainDetail:
+    """Return a domain with its robots files, and its queue in an execution or the newest crawl.
+
+    Raise DomainUnknown, or NotFound for an unknown execution.
+    """
+    row = find_domain(session, name)
+    try:
+        queue = queue_of_domain(session, select_frontier(session, execution).frontier_id, row.id)
+    except NotFound:
+        if execution is not None:
+            raise
+        queue = None
+    found = domain_record(row, pages=page_count(session, row.id), now=now)
+    origins = [from_row(RobotsOfOrigin, one) for one in robots_of_domain(session, row.id)]
+    return from_row(DomainDetail, found, robots=origins, queue=queue)
 
 
 def crawled_host(domain: Domain, queue: QueueInExecution, due_at: int, *, now: datetime) -> CrawledHost:

@@ -16,11 +16,13 @@ from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.frontier import explain_queries as queries
+from holdfast.frontier.domains import robots_of_origin
+from holdfast.frontier.explain_domain import explain_domain
 from holdfast.frontier.explain_for_readers import for_readers
 from holdfast.frontier.explain_history import ReplayPath, explain_attempts, explain_snapshots, explain_visibility
 from holdfast.frontier.explain_next import explain_outlook
-from holdfast.frontier.explain_politeness import explain_domain, explain_robots
 from holdfast.frontier.explain_records import ExplainedAddress, ExplainedStep, Explanation
+from holdfast.frontier.explain_robots import explain_robots
 from holdfast.frontier.explain_sources import FindNextRuns, Judgements, judge_sources
 from holdfast.outside_text import clean
 from holdfast.types import RobotsRecord
@@ -68,7 +70,7 @@ def explain(
     url = spelling.url if spelling is not None else None
     normalised = url.normalised if url is not None else normalised_or_plain(bare)[:MAX_URL_CHARS]
     inside = [one.told for one in judged.in_scope]
-    state = live_robots or (queries.robots_of(session, url.origin) if url is not None else None)
+    state = live_robots or (robots_of_origin(session, url.origin) if url is not None else None)
     robots = explain_robots(url, state, inside, now=now, live=live_robots is not None)
     domain = explain_domain(session, url.domain, inside, robots, settings, now=now) if url is not None else None
     # To a reader a page that is taken down is one that was never requested.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from holdfast.clock import digits14, from_micros
+from holdfast.clock import digits14, moment_or_none
 from holdfast.db.models import PageCrawl, Snapshot, Source
 from holdfast.frontier import explain_queries as queries
-from holdfast.frontier.explain_queries import AttemptOnPage, ListedCapture
+from holdfast.frontier.explain_queries import AttemptOnPage
 from holdfast.frontier.explain_records import (
     ExplainedAttempt,
     ExplainedAttempts,
@@ -22,7 +22,9 @@ from holdfast.frontier.explain_records import (
     ExplainedWithdrawal,
     Seen,
 )
+from holdfast.frontier.figures import COUNTED
 from holdfast.frontier.outcome_words import outcome_word
+from holdfast.records import from_row
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.viewers import Visibility
@@ -42,12 +44,11 @@ def explain_attempts(
     seen: Sequence[ColumnElement[bool]] = (),
 ) -> ExplainedAttempts:
     """Return attempts older than `before`, newest first; `seen` filters out those the viewer may not see."""
-    rows = queries.attempts_on(session, pages, before=before, limit=limit + 1, seen=seen)
+    older = [] if before is None else [PageCrawl.id < before]
+    rows = queries.attempts_on(session, pages, *seen, *older, limit=limit + 1)
     shown = rows[:limit]
-    stored = {_snapshot_id(row.attempt) for row in shown} - {None}
-    captures = queries.captures_by_id(session, [number for number in stored if number is not None])
-    files = {row.attempt.warc_file_id for row in shown} - {None}
-    paths = queries.file_paths(session, [number for number in files if number is not None])
+    captures = queries.captures_by_id(session, {_snapshot_id(row.attempt) for row in shown})
+    paths = queries.file_paths(session, {row.attempt.warc_file_id for row in shown})
     return ExplainedAttempts(
         items=[_attempt(row, captures, paths) for row in shown],
         next=str(shown[-1].attempt.id) if len(rows) > limit else None,
@@ -61,28 +62,25 @@ def _snapshot_id(attempt: PageCrawl) -> int | None:
     return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
 
 
-def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedAttempt:
+def _attempt(
+    row: AttemptOnPage, captures: dict[int | None, Snapshot], paths: dict[int | None, str]
+) -> ExplainedAttempt:
     one = row.attempt
-    told = ExplainedAttempt(
-        id=one.id,
+    told = from_row(
+        ExplainedAttempt,
+        one,
         source=row.source,
         job=row.job_id,
         execution=one.execution_id,
         number=one.attempt,
         kind=UrlKind(one.kind),
-        depth=one.depth,
         found_on=row.found_on,
         outcome=None if one.outcome is None else Outcome(one.outcome),
-        reason=one.reason,
-        status=one.status_code,
         word=outcome_word(one.outcome, one.reason),
-        message=one.message,
-        media_type=one.media_type,
-        wire_bytes=one.wire_bytes,
-        redirected_to=one.redirected_to,
-        scheduled_for=None if one.scheduled_for is None else from_micros(one.scheduled_for),
-        started_at=None if one.started_at is None else from_micros(one.started_at),
-        completed_at=None if one.completed_at is None else from_micros(one.completed_at),
+        status=one.status_code,
+        scheduled_for=moment_or_none(one.scheduled_for),
+        started_at=moment_or_none(one.started_at),
+        completed_at=moment_or_none(one.completed_at),
         record=_record(one, captures, paths),
         sentence="",
     )
@@ -91,11 +89,12 @@ def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int,
     return replace(told, sentence=f"{_attempt_sentence(told)}{gone}")
 
 
-def _record(one: PageCrawl, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedRecord | None:
+def _record(
+    one: PageCrawl, captures: Mapping[int | None, Snapshot], paths: Mapping[int | None, str]
+) -> ExplainedRecord | None:
     if one.warc_file_id is None or one.warc_offset is None or one.warc_file_id not in paths:
         return None
-    number = _snapshot_id(one)
-    capture = captures.get(number) if number is not None else None
+    capture = captures.get(_snapshot_id(one))
     return ExplainedRecord(
         warc_file=paths[one.warc_file_id],
         warc_file_id=one.warc_file_id,
@@ -130,49 +129,41 @@ def explain_snapshots(
     seen: Sequence[ColumnElement[bool]] = (),
 ) -> ExplainedSnapshots:
     """Return the newest captures, taken down or not, and their total; `seen` as in `explain_attempts`."""
-    counted = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
+    number, first, last, others = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
     rows = queries.newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
-    keys = {row.snapshot.page_key or row.snapshot.url_key for row in rows}
-    hidden = withdrawn_among(session, snapshots=[row.snapshot.id for row in rows], keys=keys)
-    exact = counted.number <= queries.COUNTED
-    return ExplainedSnapshots(
-        count=min(counted.number, queries.COUNTED),
-        is_exact=exact,
-        first_at=counted.first_at,
-        last_at=counted.last_at,
-        other_spellings=counted.other_spellings,
-        items=[_snapshot(row, hidden, replay_path) for row in rows],
-        sentence=_captures_sentence(counted, exact=exact),
+    keys = {one.page_key or one.url_key for one, _ in rows}
+    hidden = withdrawn_among(session, snapshots=[one.id for one, _ in rows], keys=keys)
+    told = ExplainedSnapshots(
+        count=min(number, COUNTED),
+        is_exact=number <= COUNTED,
+        first_at=first,
+        last_at=last,
+        other_spellings=others,
+        items=[
+            from_row(
+                ExplainedSnapshot,
+                one,
+                source=code,
+                execution=one.execution_id,
+                digest=one.payload_digest,
+                replay_path=replay_path(digits14(one.captured_at), "", one.url),
+                duplicate_of=one.canonical_id,
+                withdrawn=one.id in hidden or (one.page_key or one.url_key) in hidden,
+            )
+            for one, code in rows
+        ],
+        sentence="",
     )
+    return replace(told, sentence=_captures_sentence(told))
 
 
-def _captures_sentence(counted: queries.CaptureCount, *, exact: bool) -> str:
-    others = f"; {counted.other_spellings} more under other spellings (http, www)" if counted.other_spellings else ""
-    if not counted.number:
+def _captures_sentence(told: ExplainedSnapshots) -> str:
+    others = f"; {told.other_spellings} more under other spellings (http, www)" if told.other_spellings else ""
+    if not told.count:
         return f"it has no captures{others}"
-    number = f"{counted.number}" if exact else f"more than {queries.COUNTED}"
-    noun = "capture" if counted.number == 1 else "captures"
-    return f"it has {number} {noun}, from {counted.first_at:%Y-%m-%d} to {counted.last_at:%Y-%m-%d}{others}"
-
-
-def _snapshot(row: ListedCapture, hidden: set[int | str], replay_path: ReplayPath) -> ExplainedSnapshot:
-    one = row.snapshot
-    return ExplainedSnapshot(
-        id=one.id,
-        captured_at=one.captured_at,
-        source=row.source,
-        execution=one.execution_id,
-        url=one.url,
-        status=one.status,
-        media_type=one.media_type,
-        record_type=one.record_type,
-        record_id=one.record_id,
-        digest=one.payload_digest,
-        replay_path=replay_path(digits14(one.captured_at), "", one.url),
-        noise=one.noise,
-        duplicate_of=one.canonical_id,
-        withdrawn=one.id in hidden or (one.page_key or one.url_key) in hidden,
-    )
+    number = f"{told.count}" if told.is_exact else f"more than {told.count}"
+    noun = "capture" if told.count == 1 else "captures"
+    return f"it has {number} {noun}, from {told.first_at:%Y-%m-%d} to {told.last_at:%Y-%m-%d}{others}"
 
 
 def explain_visibility(
@@ -191,7 +182,7 @@ def explain_visibility(
     ]
     page, single = (told, []) if of_page else ([], told)
     # Captures and not withdrawals: one may hide many, which show the body that it withdraws.
-    gone = count_withdrawn(session, url_hash=url_hash, most=queries.COUNTED) if single else 0
+    gone = count_withdrawn(session, url_hash=url_hash, most=COUNTED) if single else 0
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
     captured = queries.sources_of_captures(session, url_hash=url_hash)
     sources = captured or in_scope
@@ -227,7 +218,7 @@ def _visibility_sentence(
         first = page[0]
         return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
     if single:
-        some = f"at least {gone}" if gone == queries.COUNTED else str(gone)
+        some = f"at least {gone}" if gone == COUNTED else str(gone)
         which = "all" if seen is Seen.NOBODY else some
         parts.append(f"{which} of its captures {'is' if which == '1' else 'are'} withdrawn: {single[0].reason}")
     return "; ".join(parts) or "everybody may see it"

@@ -20,6 +20,7 @@ from holdfast.frontier.explain_records import (
     OutlookKind,
 )
 from holdfast.frontier.explain_sources import Judgements, SourceJudgement
+from holdfast.frontier.figures import COUNTED
 from holdfast.frontier.outcome_words import outcome_word
 
 _OPEN = ("queued", "running", "stopped")
@@ -38,9 +39,10 @@ def explain_outlook(
 ) -> ExplainedOutlook:
     at_work = {run.frontier_id for one in judged.in_scope for run in one.runs if run.frontier_id is not None}
     ended = queries.ended_attempts(session, pages, at_work)
+    queued = queries.attempts_on(session, pages, PageCrawl.outcome.is_(None), limit=_ATTEMPTS)
     turns = [
         *_added(session, judged),
-        *(_queued(session, row, domain, now) for row in queries.open_attempts(session, pages, limit=_ATTEMPTS)),
+        *(_queued(session, row, domain, now) for row in queued),
         *(found for one in judged.in_scope for found in _runs(one, robots, domain, ended)),
     ]
     in_queue = {one.job for one in turns if one.place is not None}
@@ -104,7 +106,7 @@ def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None
     at = max(dates, default=now)
     facts["at"] = at if at > now else None
     later = f", not before {at:%Y-%m-%d %H:%M:%S}" if at > now else ""
-    nth = f"number {place}" if place <= queries.COUNTED else f"behind more than {queries.COUNTED} others"
+    nth = f"number {place}" if place <= COUNTED else f"behind more than {COUNTED} others"
     if at_work.state == "running":
         kind = OutlookKind.UNDER_WAY
         sentence = f"it is {nth} in the queue of its domain in execution {number}, which runs now{later}"

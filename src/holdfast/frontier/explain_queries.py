@@ -14,19 +14,14 @@ from holdfast.db.models import (
     Domain,
     Execution,
     Job,
-    Owner,
     Page,
     PageCrawl,
     Queue,
-    Robots,
     Snapshot,
     Source,
     WarcFile,
 )
-from holdfast.types import RobotsAnswer, RobotsRecord
-
-# Larger numbers are told as "more than": to count millions of rows for one question would take seconds.
-COUNTED = 10_000
+from holdfast.frontier.figures import COUNTED
 
 
 class AttemptOnPage(NamedTuple):
@@ -34,29 +29,6 @@ class AttemptOnPage(NamedTuple):
     found_on: str | None
     job_id: int | None
     source: str | None
-
-
-def domain_named(session: Session, name: str) -> Domain | None:
-    return session.scalars(select(Domain).where(Domain.name == name)).one_or_none()
-
-
-def owner_of(session: Session, owner_id: int) -> Owner | None:
-    return session.get(Owner, owner_id)
-
-
-def robots_of(session: Session, origin: str) -> RobotsRecord | None:
-    row = session.scalars(select(Robots).where(Robots.origin == origin)).one_or_none()
-    if row is None:
-        return None
-    return RobotsRecord(
-        origin=row.origin,
-        answer=RobotsAnswer(row.answer),
-        fetched_at=row.fetched_at,
-        checked_at=row.checked_at,
-        status=row.status,
-        body=row.body,
-        failures=row.failures,
-    )
 
 
 def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[int]:
@@ -71,45 +43,22 @@ def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[
     return list(rows)
 
 
-def attempts_on(
-    session: Session,
-    pages: Sequence[int],
-    *,
-    before: int | None,
-    limit: int,
-    seen: Sequence[ColumnElement[bool]] = (),
-) -> list[AttemptOnPage]:
-    """Return attempts at these pages older than `before`, newest first; `seen` filters by their source."""
+def attempts_on(session: Session, pages: Sequence[int], *where: ColumnElement[bool], limit: int) -> list[AttemptOnPage]:
+    """Return attempts at these pages, newest first."""
     if not pages:
         return []
     via = aliased(Page)
-    query = (
+    rows = session.execute(
         select(PageCrawl, via.url, Job.id, Source.code)
         .outerjoin(via, via.id == PageCrawl.via_page_id)
         .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
         .outerjoin(Job, Job.id == Execution.job_id)
         .outerjoin(Source, Source.id == Job.source_id)
-        .where(PageCrawl.page_id.in_(pages), *seen)
+        .where(PageCrawl.page_id.in_(pages), *where)
         .order_by(PageCrawl.id.desc())
         .limit(limit)
     )
-    rows = session.execute(query if before is None else query.where(PageCrawl.id < before))
     return [AttemptOnPage(*row) for row in rows]
-
-
-def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list[AttemptOnPage]:
-    if not pages:
-        return []
-    rows = session.execute(
-        select(PageCrawl, Job.id, Source.code)
-        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
-        .outerjoin(Job, Job.id == Execution.job_id)
-        .outerjoin(Source, Source.id == Job.source_id)
-        .where(PageCrawl.page_id.in_(pages), PageCrawl.outcome.is_(None))
-        .order_by(PageCrawl.id.desc())
-        .limit(limit)
-    )
-    return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
 
 
 def ended_attempts(session: Session, pages: Sequence[int], runs: Collection[int]) -> dict[int | None, PageCrawl]:
@@ -190,50 +139,36 @@ def sources_to_judge(session: Session, name: str, *, limit: int) -> list[int]:
     return list(session.scalars(select(Source.id).order_by(named, Source.code).limit(limit)))
 
 
-class CaptureCount(NamedTuple):
-    number: int
-    first_at: datetime | None
-    last_at: datetime | None
-    other_spellings: int
-
-
 def count_captures(
     session: Session, *, url_hash: int, key: str | None, seen: Sequence[ColumnElement[bool]] = ()
-) -> CaptureCount:
-    """Return the number and time range of a page's captures; with a key, also those of its other spellings."""
+) -> tuple[int, datetime | None, datetime | None, int]:
+    """Return the number and time range of a page's captures; with a key, also the number of its other spellings'."""
     this = and_(Snapshot.url_hash == url_hash, *seen)
     counted = select(Snapshot.id).where(this).limit(COUNTED + 1).subquery()
     count = session.scalar(select(func.count()).select_from(counted)) or 0
-    ends = [
+    first, last = (
         session.scalar(select(Snapshot.captured_at).where(this).order_by(order, Snapshot.id).limit(1))
         for order in (Snapshot.captured_at, Snapshot.captured_at.desc())
-    ]
+    )
     others = 0
     if key is not None:
         other = select(Snapshot.id).where(Snapshot.url_key == key, Snapshot.url_hash != url_hash, *seen).limit(COUNTED)
         others = session.scalar(select(func.count()).select_from(other.subquery())) or 0
-    return CaptureCount(count, ends[0], ends[1], others)
-
-
-class ListedCapture(NamedTuple):
-    snapshot: Snapshot
-    source: str | None
-    path: str | None
+    return count, first, last, others
 
 
 def newest_captures(
     session: Session, *, url_hash: int, limit: int, seen: Sequence[ColumnElement[bool]] = ()
-) -> list[ListedCapture]:
-    """Return the newest captures of a page, including those taken down."""
+) -> list[tuple[Snapshot, str | None]]:
+    """Return the newest captures of a page with their sources' codes, including those taken down."""
     rows = session.execute(
-        select(Snapshot, Source.code, WarcFile.path)
+        select(Snapshot, Source.code)
         .outerjoin(Source, Source.id == Snapshot.source_id)
-        .outerjoin(WarcFile, WarcFile.id == Snapshot.warc_file_id)
         .where(Snapshot.url_hash == url_hash, *seen)
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )
-    return [ListedCapture(*row) for row in rows]
+    return [(snapshot, code) for snapshot, code in rows]
 
 
 def sources_of_captures(session: Session, *, url_hash: int) -> list[Source]:
@@ -241,16 +176,18 @@ def sources_of_captures(session: Session, *, url_hash: int) -> list[Source]:
     return list(session.scalars(select(Source).where(Source.id.in_(ids)).order_by(Source.code)))
 
 
-def captures_by_id(session: Session, ids: Collection[int]) -> dict[int, Snapshot]:
+def captures_by_id(session: Session, ids: Collection[int | None]) -> dict[int | None, Snapshot]:
     """Return captures by id; those not indexed yet are missing."""
-    return {row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(ids)))} if ids else {}
+    known = [number for number in ids if number is not None]
+    return {row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(known)))} if known else {}
 
 
-def file_paths(session: Session, ids: Collection[int]) -> dict[int, str]:
+def file_paths(session: Session, ids: Collection[int | None]) -> dict[int | None, str]:
     """Return the paths of WARC files as stored in their rows, except discarded files."""
-    if not ids:
+    known = [number for number in ids if number is not None]
+    if not known:
         return {}
     rows = session.execute(
-        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
+        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(known), WarcFile.state != "discarded")
     )
     return {row[0]: row[1] for row in rows}

@@ -14,7 +14,7 @@ from holdfast.errors import NotFound
 from holdfast.records import Operator, record
 
 COUNTED: Final = 10_000
-"""Limit of counts where the number of rows may be large."""
+"""Limit of counts: to count millions of rows for one response would take seconds."""
 
 
 class SelectedFrontier(NamedTuple):

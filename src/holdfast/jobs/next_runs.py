@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -20,7 +20,7 @@ from holdfast.jobs.specs import planned_config
 from holdfast.jobs.states import State
 from holdfast.jobs.store import backend_of
 from holdfast.jobs.views.listing import latest_executions
-from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
+from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan, stored_plan
 from holdfast.urls import parse_seed
 
 _MAY_RUN = (State.PENDING, State.SCHEDULED, State.RUNNING, State.PAUSED)
@@ -89,7 +89,8 @@ def _rules_of(source: Source, jobs: list[JobOfSource], settings: Settings) -> _R
     try:
         if chosen is not None and chosen.job.state is None and chosen.latest is not None:
             # A crawl that no job asked for has its plan in its execution alone.
-            return _Rules(_stored_plan(chosen.latest.config, house), chosen.job.id, None)
+            stored = chosen.latest.config
+            return _Rules(stored_plan(stored) if stored.get("seeds") else None, chosen.job.id, None)
         overrides = chosen.job.config if chosen is not None else {}
         start = chosen.job.url if chosen is not None and chosen.job.url_given else None
         config = planned_config(source, overrides, start=start)
@@ -102,21 +103,6 @@ def _rules_of(source: Source, jobs: list[JobOfSource], settings: Settings) -> _R
         return _Rules(plan, chosen.job.id if chosen else None, None)
     except (Invalid, TypeError, KeyError, ValueError) as exc:
         return _Rules(None, chosen.job.id if chosen else None, str(exc))
-
-
-_KEPT = ("seeds", "scope", "include", "exclude", "max_depth", "delay_s", "robots", "storage", "landing")
-_SPELLING = ("strip_trailing_slash", "force_https", "tracking", "allow_ports")
-
-
-def _stored_plan(config: Mapping[str, Any], house: CrawlDefaults) -> CrawlPlan | None:
-    """Return the rules of the plan an execution was started with; None if the configuration has none."""
-    if not config.get("seeds"):
-        return None
-    values = {name: config[name] for name in (*_KEPT, *_SPELLING) if name in config}
-    if added := config.get("exclusions"):
-        values["exclude"] = [*values.get("exclude", ()), *added]
-    frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return CrawlPlan(contact=house.contact, **frozen)
 
 
 def _readable(plan: CrawlPlan, landing: tuple[str, ...]) -> Iterator[str]:

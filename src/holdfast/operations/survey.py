@@ -28,10 +28,10 @@ from holdfast.crawl.requests import (
     open_polite_client,
     rules_of,
 )
-from holdfast.crawl.robots_answers import RobotsRuling, answer_for, answer_of
 from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.fetch.robots import AGENT, RobotsFile
+from holdfast.frontier.explain_robots import RobotsRuling, answer_for, answer_of
 from holdfast.jobs.administration.source_preview import rule_sentence
 from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links

@@ -237,3 +237,18 @@ def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> Cr
         allow_ports=config.allow_ports,
         feeds="notice" if config.feeds else "off",
     )
+
+
+_JUDGING = (
+    *("seeds", "scope", "include", "exclude", "max_depth", "delay_s", "robots", "storage", "landing"),
+    *("strip_trailing_slash", "force_https", "tracking", "allow_ports"),
+)
+
+
+def stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
+    """Return the rules of the plan that an execution was started with, and those added since it started."""
+    values = {name: config[name] for name in _JUDGING if name in config}
+    if added := config.get("exclusions"):
+        values["exclude"] = [*values.get("exclude", ()), *added]
+    frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return CrawlPlan(contact=str(config.get("contact") or "-"), **frozen)

@@ -13,7 +13,6 @@ from holdfast.config import FetchSettings, PolitenessSettings, Settings
 from holdfast.crawl import outcomes
 from holdfast.crawl.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
-from holdfast.frontier.actions import set_domain
 from holdfast.frontier.control import DomainUpdate
 from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
@@ -346,7 +345,7 @@ def test_survey_of_a_domain_that_is_crawled_now_says_so(
 def test_survey_of_a_paused_domain_names_the_next_step(settings: Settings, site: Site) -> None:
     domain = parse(site.url(0, "/")).domain
     with open_runtime(settings) as runtime:
-        set_domain(runtime.frontier, runtime.clock, domain, DomainUpdate(paused=True))
+        runtime.frontier.control.set_domain(domain, DomainUpdate(paused=True))
 
     with pytest.raises(DomainBusy, match="paused by an operator; resume the domain"):
         surveyed(settings, site.url(0, "/"))
@@ -357,7 +356,7 @@ def test_survey_leaves_out_a_sitemap_on_a_forbidden_host(settings: Settings, sit
     site.serve("/robots.txt", f"Sitemap: {site.url(1, '/map')}\n", media="text/plain")
     site.serve("/", front("/a"))
     with open_runtime(settings) as runtime:
-        set_domain(runtime.frontier, runtime.clock, parse(site.url(1, "/")).domain, DomainUpdate(allowed=False))
+        runtime.frontier.control.set_domain(parse(site.url(1, "/")).domain, DomainUpdate(allowed=False))
 
     found = surveyed(settings, site.url(0, "/"))
 

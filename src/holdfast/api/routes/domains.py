@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -15,29 +14,26 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm
 from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
-from holdfast.crawl.robots_answers import RobotsRuling, answer_for, text_of
-from holdfast.errors import Invalid, NotFound
-from holdfast.fetch.robots import AGENT, RobotsFile
-from holdfast.frontier.actions import ClearReceipt, domain_of, purge, refresh_robots, reset_domain, set_domain
+from holdfast.errors import Invalid
+from holdfast.frontier.actions import ClearReceipt, domain_of, purge, reset_domain
 from holdfast.frontier.control import DomainSettings, DomainUpdate
 from holdfast.frontier.domains import (
     DomainDetail,
     DomainRecord,
     DomainState,
-    RobotsOfOrigin,
     domain_record,
     domains_by_id,
     find_domain,
     listed_domains,
     page_count,
-    queue_of_domain,
     robots_of_domain,
     slowed_domains,
 )
-from holdfast.frontier.domains import domain_detail as detail_record
+from holdfast.frontier.domains import domain_detail as detail_of
+from holdfast.frontier.explain_robots import DomainRobots
+from holdfast.frontier.explain_robots import domain_robots as robots_of
 from holdfast.frontier.figures import select_frontier
-from holdfast.records import Operator, from_row, record
-from holdfast.types import RobotsAnswer
+from holdfast.records import Operator, record
 from holdfast.urls import parse_seed
 
 router = LazyRouter(tags=["crawler"])
@@ -58,22 +54,6 @@ class DomainReceipt:
 
     domain: Operator[str]
     changed: Operator[bool]
-
-
-@record
-class DomainRobots:
-    """The robots files of a domain. Their text comes from others: show it as text, never as markup."""
-
-    domain: Operator[str]
-    robots_txt: Operator[str | None]
-    """Of the requested URL's origin, or of the first one."""
-    fetched_at: Operator[datetime | None]
-    origins: Operator[list[RobotsOfOrigin]]
-    crawl_delay: Operator[float | None]
-    """Seconds that robots.txt requests."""
-    sitemaps: Operator[list[str]]
-    ruling: Operator[RobotsRuling | None]
-    """The decision about the requested URL."""
 
 
 class DomainOrder(StrEnum):
@@ -156,15 +136,7 @@ def domain_detail(
     archive: ArchiveDep, session: SessionDep, domain: DomainName, execution: WhichExecution = None
 ) -> DomainDetail:
     """Return state, delay, circuit and robots files of a domain, and its queue in a crawl."""
-    row = find_domain(session, domain_of(domain))
-    try:
-        queue = queue_of_domain(session, select_frontier(session, execution).frontier_id, row.id)
-    except NotFound:
-        if execution is not None:
-            raise
-        queue = None
-    pages, robots = page_count(session, row.id), robots_of_domain(session, row.id)
-    return detail_record(row, pages=pages, now=archive.now(session), robots=robots, queue=queue)
+    return detail_of(session, domain_of(domain), execution=execution, now=archive.now(session))
 
 
 @router.get("/api/domains/{domain}/robots", Permission.WATCH, errors=(404,))
@@ -178,24 +150,8 @@ def domain_robots(
     ] = None,
 ) -> DomainRobots:
     """Return the last known robots files of a domain, and their decision about a URL."""
-    row = find_domain(session, domain_of(domain))
-    states, asked = robots_of_domain(session, row.id), None if url is None else parse_seed(url)
-    if asked is not None and asked.domain != row.name:
-        raise Invalid(
-            f"url: it is on {asked.domain}, not on {row.name}; ask at /api/domains/{asked.domain}/robots", field="url"
-        )
-    shown = next((one for one in states if asked is None or one.origin == asked.origin), None)
-    has_rules = shown is not None and shown.answer is RobotsAnswer.RULES
-    rules = RobotsFile.parse(shown.body, AGENT) if shown is not None and has_rules else None
-    return DomainRobots(
-        domain=row.name,
-        robots_txt=text_of(shown.body) if shown is not None and has_rules else None,
-        fetched_at=None if shown is None else shown.fetched_at,
-        origins=[from_row(RobotsOfOrigin, state) for state in states],
-        crawl_delay=None if rules is None else rules.crawl_delay,
-        sitemaps=[] if rules is None else list(rules.sitemaps),
-        ruling=None if asked is None else answer_for(asked, states, archive.now(session)),
-    )
+    row, asked = find_domain(session, domain_of(domain)), None if url is None else parse_seed(url)
+    return robots_of(row.name, robots_of_domain(session, row.id), asked, archive.now(session))
 
 
 class DomainSettingsForm(RequestForm):
@@ -224,7 +180,7 @@ def change_domain(frontier: FrontierDep, domain: DomainName, form: DomainSetting
     )
     name = domain_of(domain)
     with frontier.open() as runtime:
-        return set_domain(runtime.frontier, runtime.clock, name, update)
+        return runtime.frontier.control.set_domain(name, update)
 
 
 @router.post("/api/domains/{domain}/refresh-robots", Permission.OPERATE, errors=(404,))
@@ -232,7 +188,7 @@ def refresh_domain_robots(frontier: FrontierDep, domain: DomainName) -> DomainRe
     """Fetch the robots files of a domain again before its next page, also in a running crawl."""
     name = domain_of(domain)
     with frontier.open() as runtime:
-        refresh_robots(runtime.frontier, runtime.clock, name)
+        runtime.frontier.control.refresh_robots(name)
     return DomainReceipt(domain=name, changed=True)
 
 
@@ -243,7 +199,7 @@ def reset_domain_circuit(frontier: FrontierDep, domain: DomainName) -> DomainRec
     """
     name = domain_of(domain)
     with frontier.open() as runtime:
-        changed = reset_domain(runtime.raw_db, runtime.frontier, runtime.clock, name)
+        changed = reset_domain(runtime.frontier, name)
     return DomainReceipt(domain=name, changed=changed)
 
 
@@ -263,7 +219,6 @@ def purge_domain(
     with frontier.open() as runtime:
         return purge(
             runtime.frontier,
-            runtime.clock,
             name,
             execution_id=frontier_id,
             goes_on=within(archive.clock, PORTION_S),

@@ -246,7 +246,7 @@ def clear_frontier(archive: ArchiveDep, frontier: FrontierDep, execution: WhichE
     with archive.database.read() as session:
         selected = select_frontier(session, execution)
     with frontier.open() as runtime:
-        return clear(runtime.frontier, runtime.clock, selected.frontier_id, goes_on=within(archive.clock, PORTION_S))
+        return clear(runtime.frontier, selected.frontier_id, goes_on=within(archive.clock, PORTION_S))
 
 
 def within(clock: Clock, seconds: float) -> Callable[[], bool]:

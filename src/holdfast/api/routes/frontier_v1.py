@@ -266,7 +266,7 @@ def drop_url(archive: ArchiveDep, frontier: FrontierDep, id: AttemptId) -> Respo
     with archive.database.read() as session:
         attempt = attempt_by_id(session, id)
     with frontier.open() as runtime:
-        drop_attempt(runtime.frontier, runtime.clock, attempt)
+        drop_attempt(runtime.frontier, attempt)
     return Response(status_code=204)
 
 

@@ -17,11 +17,11 @@ from holdfast.clock import Clock
 from holdfast.db.audit_events import append_event
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
-from holdfast.frontier.added_urls import stored_plan
 from holdfast.frontier.attempts import UrlFilter, UrlStatus, frontier_urls
 from holdfast.jobs import execution_queries
 from holdfast.jobs.views.listing import execution
 from holdfast.records import Operator, record
+from holdfast.sources.plan import stored_plan
 from holdfast.urls import parse
 from holdfast.urls.scope import Patterns
 
