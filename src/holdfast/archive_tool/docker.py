@@ -25,7 +25,7 @@ from holdfast.archive_tool.errors import DockerMissing, ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
-from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
+from holdfast.archive_tool.zimit_flags import for_final_build, with_size_left, words_of
 from holdfast.values import dataclass
 
 _PLAIN = (
@@ -130,7 +130,7 @@ def crawl_arguments(options: Options, workers: int, config: Path | None, *, capt
     zimit counts only the bytes of one container, so its size limit is reduced by `captured_bytes`.
     """
     arguments = ["--seeds", ",".join(options.seeds), "--name", options.name, "--workers", str(workers)]
-    arguments += _words(with_size_left(options.zimit, captured_bytes))
+    arguments += words_of(with_size_left(options.zimit, captured_bytes))
     if config is not None:
         arguments += ["--config", f"{INSIDE}/{config.name}"]
     # Always `--keep`: zimit removes its temporary directory when it is stopped, and the WARC files in it with it.
@@ -140,14 +140,10 @@ def crawl_arguments(options: Options, workers: int, config: Path | None, *, capt
 def build_arguments(options: Options, warcs: Sequence[str]) -> list[str]:
     """Return zimit's arguments for building the ZIM from WARC files, using their paths inside the container."""
     arguments = ["--seeds", options.seeds[0], "--name", options.name, "--zim-file", options.zim_path.name]
-    arguments += ["--warcs", ",".join(warcs), *_words(for_final_build(options.zimit))]
+    arguments += ["--warcs", ",".join(warcs), *words_of(for_final_build(options.zimit))]
     if options.overwrite:
         arguments.append("--overwrite")
     return [*arguments, "--keep", "--output", INSIDE]
-
-
-def _words(flags: Sequence[Flag]) -> list[str]:
-    return [word for flag in flags for word in flag.words]
 
 
 def directory_label(output_dir: Path) -> str:

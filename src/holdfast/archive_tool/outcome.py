@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -85,17 +86,12 @@ def classify_error(exc: BaseException, output_dir: Path) -> CrawlerStatus:
     while seen is not None:
         if isinstance(seen, OSError):
             # Elsewhere a denied file is a wrong configuration: waiting would change nothing.
-            denied = seen.errno in (errno.EACCES, errno.EPERM) and _is_below(seen.filename, output_dir)
+            is_named = isinstance(seen, PermissionError) and isinstance(seen.filename, str | bytes | Path)
+            denied = is_named and Path(os.fsdecode(seen.filename)).is_relative_to(output_dir)
             if is_storage_errno(seen.errno) or denied:
                 return CrawlerStatus.INFRA
         seen = seen.__cause__
     return CrawlerStatus.CONFIG
-
-
-def _is_below(name: object, output_dir: Path) -> bool:
-    return isinstance(name, str | bytes | Path) and Path(
-        name.decode(errors="replace") if isinstance(name, bytes) else name
-    ).is_relative_to(output_dir)
 
 
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import socket
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
@@ -21,6 +20,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from holdfast.archive_tool.errors import OutputBusy, StateUnwritable, StoreMissing, ToolConfigRefused
+from holdfast.processes.runfile import alone
 from holdfast.values import dataclass
 from holdfast.warc.outfile import sync_directory
 
@@ -113,33 +113,18 @@ def store_is_present(store_root: Path) -> bool:
 LOCK_NAME = ".archive_tool.lock"
 END_NAME = ".archive_end.json"
 # A process that only looks who holds a directory has it for microseconds; a tool that starts then must not give up.
-_TRIES, _EVERY_S = 8, 0.05
+_TRIES = 8
 
 
 @contextmanager
 def hold_output(output_dir: Path) -> Iterator[None]:
     """Lock an output directory for this process; raise `OutputBusy` if another process holds it."""
-    fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        _lock(fd, output_dir)
-        data = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+    path = output_dir / LOCK_NAME
+    busy = OutputBusy(f"another archive-tool works in {output_dir}; wait for it, or stop it")
+    with alone(path, busy, tries=_TRIES):
         # Write only after locking: until then the file names the process that holds the lock.
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, data, 0)
+        path.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         yield
-    finally:
-        os.close(fd)
-
-
-def _lock(fd: int, output_dir: Path) -> None:
-    for left in reversed(range(_TRIES)):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as exc:
-            if not left:
-                raise OutputBusy(f"another archive-tool works in {output_dir}; wait for it, or stop it") from exc
-            time.sleep(_EVERY_S)
 
 
 def holder_of(output_dir: Path) -> int | None:

@@ -73,6 +73,10 @@ class Flag(NamedTuple):
         return [f"{self.name}={self.value}"] if self.value.startswith("-") else [self.name, self.value]
 
 
+def words_of(flags: Iterable[Flag]) -> list[str]:
+    return [word for flag in flags for word in flag.words]
+
+
 def zimit_flags(*options: str) -> frozenset[str]:
     """Return the zimit flags that set these options of our own crawler."""
     return frozenset(flag for flag, option in HTTP_WARC_OPTIONS.items() if option in options)
@@ -284,12 +288,12 @@ def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[st
     """Return the source's own flags with time limits reduced to `most_s` where they are longer."""
     if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
         return list(given)
-    most, words = math.ceil(most_s), []
-    for flag in read_flags(given, allowed):
-        # 0 means no limit to the browser.
-        asked = int(flag.value or 0) if flag.name in _TIME else None
-        words += (flag if asked is None or 0 < asked <= most else flag._replace(value=str(most))).words
-    return words
+    most = math.ceil(most_s)
+    # 0 means no limit to the browser.
+    return words_of(
+        flag if flag.name not in _TIME or 0 < int(flag.value or 0) <= most else flag._replace(value=str(most))
+        for flag in read_flags(given, allowed)
+    )
 
 
 def _workers(options: Mapping[str, Any]) -> int:

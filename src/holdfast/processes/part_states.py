@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +23,6 @@ from holdfast.values import dataclass
 _LOCK = "serve.lock"
 _STATE = "serve.json"
 _TRIES = 5
-_AGAIN_S = 0.05
 
 
 class PartState(StrEnum):
@@ -73,16 +71,8 @@ def alone_at(home: Path) -> Iterator[None]:
     """Hold the supervisor lock of a data directory during the block; raise `Conflict` if it is already held."""
     path = lock_path(home)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        for left in reversed(range(_TRIES)):
-            try:
-                stack.enter_context(alone(path, _busy(home)))
-                break
-            except Conflict:
-                # `read_parts` of another process locks it briefly to check whether it is free.
-                if not left:
-                    raise
-                time.sleep(_AGAIN_S)
+    # `read_parts` of another process locks it briefly to check whether it is free.
+    with alone(path, _busy(home), tries=_TRIES):
         yield
 
 

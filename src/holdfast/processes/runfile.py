@@ -13,6 +13,7 @@ import mmap
 import os
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ _BOOT = struct.Struct("<36s")
 _BOOT_AT = 16
 _SLOT = struct.Struct("<qd")
 _SIZE = 4096
+_AGAIN_S = 0.05
 
 
 class RunFile:
@@ -192,14 +194,21 @@ def _read(path: Path) -> bytes:
 
 
 @contextmanager
-def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
-    """Lock a file while the block runs; raise `busy` immediately if it is locked, OSError if it cannot be opened."""
+def alone(path: Path, busy: HoldfastError, *, tries: int = 1) -> Iterator[None]:
+    """Lock a file while the block runs; raise `busy` if it is locked, OSError if it cannot be opened.
+
+    Use several `tries` for a file that others lock for a moment to see whether it is free.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise busy from exc
+        for left in reversed(range(tries)):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as exc:
+                if not left:
+                    raise busy from exc
+                time.sleep(_AGAIN_S)
         yield
     finally:
         os.close(fd)
