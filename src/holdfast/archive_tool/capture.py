@@ -14,9 +14,8 @@ from holdfast import log
 from holdfast.archive_tool.docker import ask, crawl_environment, launch
 from holdfast.archive_tool.errors import CaptureUnavailable
 from holdfast.archive_tool.flags import Backend, Options
-from holdfast.archive_tool.logs import stage_log
 from holdfast.archive_tool.outcome import EndState
-from holdfast.archive_tool.stage import StageLog, Tools
+from holdfast.archive_tool.stage import Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 from holdfast.archive_tool.zimit_flags import zimit_flags
 from holdfast.errors import HoldfastError
@@ -71,11 +70,7 @@ class _HttpCapture:
         self._answer: list[bytes] = []
         self._passed_on = 0
         """Requests to stop that the crawl has received."""
-        self._output = StageLog(
-            stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()),
-            self._hear,
-            tools.stop_request.wake,
-        )
+        self._output = tools.create_logs("http_warc_capture", self._hear)
 
     def run(self) -> EndState:
         self._folder.mkdir(exist_ok=True)

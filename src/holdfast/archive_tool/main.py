@@ -9,12 +9,11 @@ import shlex
 import sys
 import traceback
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from holdfast import log
 from holdfast.archive_tool.capture import crawl_command
-from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
+from holdfast.archive_tool.docker import crawl_arguments, prepare_launch
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.flags import Backend, Options, read_options
 from holdfast.archive_tool.outcome import EndState
@@ -28,7 +27,7 @@ from holdfast.archive_tool.output_directory import (
     open_place,
 )
 from holdfast.archive_tool.run import RunMode, Survey, ToolRun, survey
-from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, rotate_vpn
+from holdfast.archive_tool.stage import StopRequest, Tools
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
 
@@ -112,7 +111,6 @@ def _run(options: Options) -> EndState:
     stop_request = StopRequest(clock)
     # Before anything is held: a signal must not end the tool between the lock and the first look at it.
     stop_request.catch_signals()
-    times = Times.scaled(options.time_scale)
     place = open_place(options.output_dir, options.store_root)
     with hold_output(options.output_dir):
         # Under the lock: from here on the directory says of no run that it is over.
@@ -120,17 +118,7 @@ def _run(options: Options) -> EndState:
         state = load_state(options.output_dir, options.workers)
         # Asked before each write of the state: a mount that vanished is never written through.
         state.guard = place.check_identity
-        rotate = partial(rotate_vpn, times=times, stop_request=stop_request)
-        tools = Tools(
-            options=options,
-            state=state,
-            clock=clock,
-            stop_request=stop_request,
-            docker=Docker(times),
-            times=times,
-            strategies=Strategies(options, state, clock, rotate),
-        )
-        ended = ToolRun(tools, place, survey(options)).execute()
+        ended = ToolRun(Tools(options, state, clock, stop_request), place, survey(options)).execute()
         place.check_identity()
         # Still under the lock: a worker that finds the directory free finds this word, too.
         note_end(options.output_dir, ended.value, ended.exit_code, clock.now())

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from subprocess import Popen
@@ -131,15 +131,19 @@ StageEnd = tuple[EndState | None, Path]
 """How a stage ended (None if it was stopped to be resumed with other settings), and its log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    options: Options
-    state: CrawlState
-    clock: Clock
-    stop_request: StopRequest
-    docker: Docker
-    times: Times
-    strategies: Strategies
+    """Objects that all stages of a run share."""
+
+    def __init__(self, options: Options, state: CrawlState, clock: Clock, stop_request: StopRequest) -> None:
+        self.options, self.state, self.clock, self.stop_request = options, state, clock, stop_request
+        self.times = Times.scaled(options.time_scale)
+        self.docker = Docker(self.times)
+        rotate = partial(rotate_vpn, times=self.times, stop_request=stop_request)
+        self.strategies = Strategies(options, state, clock, rotate)
+
+    def create_logs(self, stage: str, listener: Listener) -> StageLog:
+        path = stage_log(self.options.output_dir, stage, self.clock.now())
+        return StageLog(path, listener, self.stop_request.wake)
 
 
 class Stage:
@@ -151,9 +155,7 @@ class Stage:
         self._monitor = Monitor(limits=tools.options, started=tools.clock.monotonic())
         self._lock = threading.Lock()
         self._container: str | None = None
-        self._output = StageLog(
-            stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.stop_request.wake
-        )
+        self._output = tools.create_logs(name, self._hear)
 
     def run(self) -> StageEnd:
         """Run to the end; raise `StoreMissing` if the logs can no longer be written."""

@@ -32,6 +32,7 @@ from holdfast.cli.progress import ProgressLine
 from holdfast.cli.resource import Done, Listing, OpenDatabase, Rows, command
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NotFound, Unavailable
+from holdfast.imports.importer import KEPT
 from holdfast.jobs.administration.maintenance import DirectoryRun, find_run, note_storage, registered, runs_of_source
 from holdfast.jobs.store import JobNotFound
 from holdfast.metrics import WarcCheckFigures
@@ -290,7 +291,8 @@ def cleanup(
     run = which.find(database)
     replays = settings.replay.origin is not None and not force
     folder = cleaning.check_cleanup(database, settings.home, run, mode, replays=replays)
-    lost = cleaning.would_lose(folder) if mode is cleaning.CleanMode.TEMP and not force else []
+    loses = mode is cleaning.CleanMode.TEMP and not force
+    lost = storage.lost_by_cleaning(folder, [folder / KEPT]) if loses else []
     if lost:
         raise cleaning.CleanupRefused(
             f"{len(lost)} WARC files of job {run.job.id} exist nowhere else ({lost[0].name}); keep them with --mode "

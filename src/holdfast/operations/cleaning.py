@@ -15,14 +15,12 @@ from holdfast.archive_tool.storage import (
     WarcVerdict,
     clean_temp,
     clean_temp_nonwarc,
-    lost_by_cleaning,
     quarantine,
     storage_statistics,
 )
 from holdfast.config import StorageSettings
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
-from holdfast.imports.importer import KEPT
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import (
     DirectoryRun,
@@ -105,11 +103,6 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
             "with --force"
         )
     return folder
-
-
-def would_lose(folder: Path) -> list[Path]:
-    """Return the temporary WARC files that exist nowhere else."""
-    return lost_by_cleaning(folder, [folder / KEPT])
 
 
 def _located(home: Path, stored: str) -> Path | None:
