@@ -106,30 +106,22 @@ def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
     return next((path for path in candidates(temp_dirs) if read_mapping(path) is not None), None)
 
 
-def keep_resume(output_dir: Path, found: Path) -> Path | None:
-    """Copy a saved queue to its stable path with the managed settings added; return None if it is not a queue.
+def keep_resume(output_dir: Path, queues: Iterable[Path]) -> Path | None:
+    """Copy the first saved queue that can be read to its stable path, with the managed settings added.
 
-    The copy replaces the old one atomically and has the modification time of its original.
+    The copy replaces the old one atomically and has the modification time of its original. Return None if no queue
+    can be read.
     """
-    stable = output_dir / RESUME_NAME
-    content = read_mapping(found)
-    if content is None:
-        return None
-    managed = read_mapping(output_dir / MANAGED_NAME)
-    wanted = merged(managed, content) if managed is not None else content
-    if found == stable and wanted == content:
+    stable, managed = output_dir / RESUME_NAME, read_mapping(output_dir / MANAGED_NAME)
+    for found in queues:
+        if (content := read_mapping(found)) is None:
+            continue
+        wanted = content if managed is None else merged(managed, content)
+        if found != stable or wanted != content:
+            data = found.read_bytes() if wanted == content else as_text(wanted).encode()
+            # The copy keeps the time of its original: candidates are compared by it.
+            write_whole(stable, data, mtime=found.stat().st_mtime)
         return stable
-    data = found.read_bytes() if wanted == content else as_text(wanted).encode()
-    # The copy keeps the time of its original: candidates are compared by it.
-    write_whole(stable, data, mtime=found.stat().st_mtime)
-    return stable
-
-
-def refresh_resume(output_dir: Path, temp_dir: Path) -> Path | None:
-    """Adopt the queue that a stage saved; return None if there is no usable one."""
-    for path in candidates([temp_dir]):
-        if (kept := keep_resume(output_dir, path)) is not None:
-            return kept
     return None
 
 
@@ -302,8 +294,7 @@ class ToolRun:
         output_dir = self._options.output_dir
         config: Path | None = None
         if mode is RunMode.RESUME:
-            found = usable_resume(output_dir, self._state.temp_dirs)
-            config = None if found is None else keep_resume(output_dir, found)
+            config = keep_resume(output_dir, [output_dir / RESUME_NAME, *candidates(self._state.temp_dirs)])
         if config is None and (output_dir / MANAGED_NAME).is_file():
             config = output_dir / MANAGED_NAME
         arguments = crawl_arguments(
@@ -318,7 +309,7 @@ class ToolRun:
         self._place.check_identity()
         folder = None if end is EndState.DOCKER_START else announced_temp_dir(log_path, self._options.output_dir)
         if folder is not None and self._state.add_temp_dir(folder):
-            refresh_resume(self._options.output_dir, folder)
+            keep_resume(self._options.output_dir, candidates([folder]))
         return end, log_path
 
     def _captured_bytes(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, Self
 from urllib.parse import urljoin
 
+from holdfast.archive_tool.docker import launch
 from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
 from holdfast.archive_tool.output_directory import hold_output, holder_of, json_object, last_end
@@ -70,16 +70,8 @@ class StartedTool:
         # Log to a file, not a pipe: the next line would kill a tool whose reader died, and a full pipe would block it.
         with self.log_path.open("xb") as log:
             try:
-                self._process = subprocess.Popen(
-                    list(command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=dict(environment),
-                    # In a separate session the tool survives Ctrl-C at the worker's terminal and the end of its
-                    # service.
-                    start_new_session=True,
-                )
+                # In a session of its own the tool survives Ctrl-C at the worker's terminal and the end of its service.
+                self._process = launch(command, environment, log.fileno())
             except (FileNotFoundError, PermissionError) as exc:
                 raise ToolMissing(command[0], exc.strerror or str(exc)) from exc
 

@@ -14,7 +14,6 @@ from holdfast.archive_tool.run import (
     candidates,
     is_poisoned,
     keep_resume,
-    refresh_resume,
     usable_resume,
 )
 from holdfast.archive_tool.zimit_flags import merged
@@ -50,7 +49,7 @@ def test_a_file_that_is_no_queue_is_passed_over(tmp_path: Path, text: str) -> No
     (tmp_path / RESUME_NAME).write_text(text)
 
     assert usable_resume(tmp_path, [folder]) == good
-    assert keep_resume(tmp_path, good) == tmp_path / RESUME_NAME
+    assert keep_resume(tmp_path, [good]) == tmp_path / RESUME_NAME
     assert (tmp_path / RESUME_NAME).read_bytes() == good.read_bytes()
     assert usable_resume(tmp_path, [folder]) == tmp_path / RESUME_NAME
 
@@ -60,9 +59,9 @@ def test_after_a_stage_its_own_queue_becomes_the_stable_one(tmp_path: Path) -> N
     folder = tmp_path / ".tmp1"
     _queue(folder, "collections/crawl-1/crawls/crawl-1.yaml", age=5, text="from: stage\n")
 
-    assert refresh_resume(tmp_path, folder) is not None
+    assert keep_resume(tmp_path, candidates([folder])) is not None
     assert read_mapping(tmp_path / RESUME_NAME) == {"from": "stage"}
-    assert refresh_resume(tmp_path, tmp_path / ".tmpempty") is None
+    assert keep_resume(tmp_path, candidates([tmp_path / ".tmpempty"])) is None
 
 
 def test_managed_settings_are_merged_into_the_stable_copy(tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_managed_settings_are_merged_into_the_stable_copy(tmp_path: Path) -> Non
     (tmp_path / MANAGED_NAME).write_text(as_text(managed))
     (tmp_path / RESUME_NAME).write_text(json.dumps({"timeout": 9, "extraChromeArgs": ["--mine"], "state": {"q": [1]}}))
 
-    keep_resume(tmp_path, tmp_path / RESUME_NAME)
+    keep_resume(tmp_path, [tmp_path / RESUME_NAME])
 
     wanted = {"timeout": 5, "extraChromeArgs": ["--disable-http2", "--mine"], "state": {"q": [1]}}
     assert read_mapping(tmp_path / RESUME_NAME) == wanted
