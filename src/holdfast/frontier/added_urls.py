@@ -179,7 +179,7 @@ class AddingUrls:
         urls = {url.normalised: url for url in _parsed(request)}
         with self.read() as session:
             groups, strays = _Places(session, request.source).of(urls.values())
-        # Not URLs that join a run: it may have started with networks of its own.
+        # Skip URLs that join a run: it may have started with other networks.
         later = [url for group in groups if group.run is None for url in group.urls.values()]
         self._demand_public([*later, *strays], request)
         places = [self._join(group, request) for group in groups]
@@ -225,7 +225,7 @@ class AddingUrls:
         found = [_found(url, request) for url in group.urls.values()]
         is_first = bool(request.priority or request.is_seed)
         if group.run is not None and (place := self._join_run(group, group.run, found, raises=is_first)) is not None:
-            # Leased URLs have a fixed order: the processes that hold their domains reload their queues.
+            # Processes keep leased URLs in a fixed order, so those that hold these domains must reload their queues.
             if is_first and (place.added or place.raised):
                 for domain in sorted({one.domain for one in found}):
                     self._frontier.control.tell_holder(domain)
@@ -237,7 +237,7 @@ class AddingUrls:
         self._frontier.control.wait(found, source_id=group.source_id, audit=audit)
         if coming is not None:
             return _waits(group.source, len(found), coming)
-        # No run would ever take them.
+        # No run would ever crawl them.
         with self._write() as session:
             job_id = self._crawl_once(session, group.source_id, [one.url for one in found], request)
         return _made(group.source, job_id, len(found))
@@ -282,7 +282,7 @@ def _parsed(request: AddRequest) -> Iterator[Url]:
 
 
 def _found(url: Url, request: AddRequest) -> FoundUrl:
-    # One step from a seed, as a link of its first page: only a seed's redirect widens the scope of a run.
+    # Add them one step from a seed, like a link of its first page: only a seed's redirect widens the scope.
     depth = 0 if request.is_seed else 1
     rank = request.priority or (SEED_PRIORITY if request.is_seed else priority(url.normalised, depth))
     return FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, depth, rank)
@@ -387,7 +387,7 @@ class _Places:
         content = registry.content_of(source)
         if content.get("backend") == "zimit":
             return
-        # Before any rule is compiled: most sources have nothing to do with these hosts.
+        # Check this before compiling any rule: most sources have nothing to do with these hosts.
         seeds = " ".join(map(str, content.get("seeds") or ()))
         for site in sites:
             if site in seeds and (reach := self._reach(source)) is not None:

@@ -59,7 +59,7 @@ def domain_state(domain: Domain, now: datetime) -> DomainState:
 
 
 _FEW: Final[dict[DomainState, Sequence[ColumnElement[bool]]]] = {
-    # Only an operator forbids and pauses, and the index has the domains that one changed.
+    # Only operators forbid and pause domains, and the index has all that an operator changed.
     DomainState.FORBIDDEN: (Domain.changed_at.is_not(None), ~Domain.is_allowed),
     DomainState.PAUSED: (Domain.changed_at.is_not(None), Domain.paused_at.is_not(None)),
     DomainState.UNREACHABLE: (Domain.unreachable_since.is_not(None),),

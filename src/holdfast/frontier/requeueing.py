@@ -139,7 +139,7 @@ def _portion(
     domain_id = session.scalar(select(Domain.id).where(Domain.name == domain))
     if domain_id is None:
         raise DomainUnknown(domain)
-    # The condition is a column, not a WHERE: the limit then bounds the rows scanned, even if few match.
+    # Select the condition as a column instead of a WHERE: the limit then bounds the scanned rows, even if few match.
     rows = session.execute(
         select(Page.id, Page.url, Page.url_hash, is_wanted)
         .where(Page.domain_id == domain_id, Page.url_hash > after)
@@ -166,11 +166,11 @@ def _in_scope(session: Session, code: str, urls: list[str]) -> AddRequest:
     try:
         plan = crawl_plan(registry.config_of(find_source(session, code)), CrawlDefaults(contact="-"), number=1)
     except Invalid:
-        return AddRequest(urls=())  # it has no seeds, so no run of it reaches anything
+        return AddRequest(urls=())  # without seeds, no run of it reaches anything
     scope, policy, reached = plan.build_scope(), plan.normalisation(), list[str]()
     for url in urls:
-        with suppress(UrlRefused):  # on a port that the source allows no more
+        with suppress(UrlRefused):  # its port is no longer allowed by the source
             if scope.decide(parse(url, policy), 0).allowed:
                 reached.append(url)
-    # Pages that failed before mostly fail again, and a retry of the job keeps a worker from other sites.
+    # Pages that failed before usually fail again, and a retry of the job would keep a worker from other sites.
     return AddRequest(urls=reached, source=code, priority=PRIORITY, policy=policy, max_retries=0)

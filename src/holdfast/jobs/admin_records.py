@@ -143,7 +143,7 @@ def _admin_job(cls: type[A], row: JobRow, files: tuple[int, int], **given: Any) 
         execution_id=run and run.id,
         source_code=row.source.code,
         source_name=row.source.name,
-        # Without a name it is called by its newest run, or by its source before the first.
+        # A job without a name is shown under the name of its newest run, or of its source before the first run.
         name=job.name or (execution_name(row.source.code, run.id) if run else row.source.code),
         status=row.admin_status,
         retry_count=job.current_retry_count,

@@ -40,7 +40,7 @@ QUIET: Final = timedelta(minutes=MINUTES)
 STALLED: Final = timedelta(hours=1)
 """Time without a new page after which a run is stalled; the same default as `holdfast auto-recover`."""
 _KEPT: Final = timedelta(days=90)
-# Share of the time between two looks after which the next one has its turn: timers are never quite on time.
+# Share of the interval after which the next check may run: timers are never exact.
 _EARLY: Final = 0.8
 
 
@@ -99,7 +99,7 @@ def _error_rate(points: Sequence[SeriesPoint]) -> Alert | None:
     errors = [point.counts["status_4xx"] + point.counts["status_5xx"] for point in points]
     if not points or sum(answers) < FEWEST_ANSWERS:
         return None
-    # A minute without an answer breaks the row: nothing goes wrong where nothing is asked.
+    # A minute without a response interrupts the streak: without requests nothing fails.
     if not all(some and bad > ERROR_SHARE * some for bad, some in zip(errors, answers, strict=True)):
         return None
     share = sum(errors) / sum(answers)
@@ -160,10 +160,10 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
     with database.read() as session:
         now = moment_in(session, server_clock(clock))
         before = now - timedelta(seconds=every_s * _EARLY)
-        # Asked without writing: several processes look, and SQLite has one writer.
+        # Check without writing: several processes check, and SQLite has one writer.
         if not is_due(session, now=now, before=before):
             return False
-        # Before the transaction that writes: it reads some hundred rows.
+        # Read before the write transaction: this reads some hundred rows.
         found = judge(
             last_minutes(session, now=now, minutes=MINUTES),
             open_workers(session, kinds=WORKER_KINDS),
@@ -191,7 +191,7 @@ def _write(session: Session, found: Sequence[Alert], now: datetime) -> list[tupl
             events.append((EventName.ALERT_FIRING, _told(row)))
         row.last_seen_at, row.value, row.message = now, one.value, one.message
     for row in open_rows.values():
-        # Of a worker it is known at once that it is back; shares of minutes come and go.
+        # A worker's return is certain at once; shares of minutes fluctuate.
         if row.name != AlertName.WORKER_SILENT and now - row.last_seen_at < QUIET:
             continue
         row.resolved_at = now
@@ -210,7 +210,7 @@ _ONLY = 1
 
 
 def _passed(now: datetime, before: datetime) -> ColumnElement[bool]:
-    # Well ahead of now: a clock that was wrong has been set back, and no process would look until it is there again.
+    # A time well ahead of now means that a wrong clock was set back: without this, no process would check until then.
     return or_(AlertTurn.looked_at <= before, AlertTurn.looked_at > now + (now - before))
 
 
@@ -259,13 +259,13 @@ def running_jobs(session: Session) -> list[tuple[int, str, datetime]]:
 
     Each has its source's code, and when it last captured a page, was leased or was resumed.
     """
-    # By the key, from the newest minute back to one with a page; a run without a page in all kept minutes is stalled.
+    # Walk the key from the newest minute back to one with a page; a run without a page in all kept minutes is stalled.
     of_run = Series.execution_id == func.coalesce(Execution.frontier_id, Execution.id), Series.step_s == MINUTE_S
     captured = select(Series.at).where(*of_run, Series.pages > 0).order_by(Series.at.desc()).limit(1)
     told = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
     resumed_at = case((Execution.paused_seconds > 0, told.limit(1).correlate(Job).scalar_subquery()))
     captured_at = captured.correlate(Execution).scalar_subquery()
-    # From the locked jobs, by their index: without statistics SQLite would walk through all executions.
+    # Start from the locked jobs, by their index: without statistics SQLite would scan all executions.
     locked = select(Job.id).where(Job.lock_token.is_not(None))
     rows = session.execute(
         select(Execution.id, Source.code, Job.lock_acquired_at, captured_at, resumed_at)

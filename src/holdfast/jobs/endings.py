@@ -176,7 +176,7 @@ class RunReading(NamedTuple):
 def read(facts: Facts) -> RunReading:
     """Classify a run that ended: nothing is open, or a limit or a person ended it."""
     fell: dict[Shortfall, int] = {}
-    # What a limit of time left over at a dead site was still waited for: it was asked for in vain like the rest.
+    # The time limit also leaves over URLs of a dead site: the run waited for them in vain like for the rest.
     waited = facts.over.get(Shortfall.MAX_TIME.value, 0)
     missed = facts.failed + facts.forbidden + facts.redirects + facts.moved + waited
     if facts.stopped is None and not facts.captured and missed:
@@ -191,9 +191,9 @@ def read(facts: Facts) -> RunReading:
         Shortfall.BUILT_IN_LIMITS: sum(facts.left_out.values()),
         Shortfall.TRUNCATED: facts.truncated,
     }
-    # All shortfalls are named, not only the worst: a run may reach its limit and lose hosts besides.
+    # Include all shortfalls, not only the worst: a run may reach its limit and also lose hosts.
     fell |= {word: count for word, count in counted.items() if count}
-    # In the order of the enum, the worst first.
+    # Keep the order of the enum, the worst first.
     worst = [word for word in Shortfall if word in fell]
     shortfalls = {word.value: fell[word] for word in worst} | dict(facts.left_out)
     if not worst:
@@ -207,7 +207,7 @@ _OF_THE_WHOLE: Final = (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
 
 def failed(word: Shortfall, count: int, so_far: RunReading) -> RunReading:
     """Classify a run that failed before its end; earlier shortfalls are included."""
-    # Not whether a page was captured: it was not over.
+    # Omit whether a page was captured: the run had not finished.
     before = {name: known for name, known in so_far.shortfalls.items() if name not in _OF_THE_WHOLE}
     return RunReading("failed", word.value, {word.value: count} | before)
 
@@ -230,7 +230,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
     for group in groups:
         reason, is_page = group.reason or "", group.kind == UrlKind.PAGE.value
-        # A robots.txt that forbids is an answer: the server is there, so `no_server` would be wrong.
+        # A robots.txt that forbids is a response: the server exists, so `no_server` would be wrong.
         said = group.outcome in (Outcome.SUCCESS.value, Outcome.BLOCKED_ROBOTS.value)
         answered += group.addresses if said else group.statuses
         if group.outcome == Outcome.SUCCESS.value and is_page:
@@ -238,7 +238,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
             captured += group.addresses if reason != REDIRECTED else 0
         moved += group.addresses if reason.startswith(NEW_OWNER) else 0
         failed += group.addresses if group.outcome in FAILURES else 0
-        # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
+        # Images and scripts may be on other owners' hosts: their silence says nothing about the site.
         if reason in (DOMAIN_UNREACHABLE, DOMAIN_PAUSED) and group.kind in hosts:
             hosts[group.kind] += group.domains
         truncated += group.addresses if reason in TRUNCATED_BODIES else 0
@@ -254,11 +254,11 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         answered=answered,
         failed=failed,
         forbidden=forbidden,
-        # A host whose pages were given up is mostly the one of its sitemaps, too.
+        # A host whose pages were given up usually also serves the sitemaps.
         hosts_given_up=max(hosts.values()),
         truncated=truncated,
         over=over,
-        # What a person took from the queue was left over by that person, as at a stop.
+        # Count URLs that an operator removed from the queue like those left over by a stop.
         stopped=(stopped or 0) + taken_away if taken_away else stopped,
     )
 
@@ -339,7 +339,7 @@ class FailureCause(StrEnum):
 
 def backoff(base_s: float, attempt: int) -> timedelta:
     """Return the wait before a retry: base·2^(attempt-1), at most an hour; the first retry is attempt 1."""
-    # Bounded before the power: from 2**1024 on, the product with a float overflows.
+    # Bound the exponent first: from 2**1024 on, the product with a float overflows.
     doublings = min(max(attempt, 1) - 1, 32)
     return timedelta(seconds=min(base_s * 2**doublings, CAP_S))
 
@@ -353,12 +353,12 @@ def after_failure(failure: FailureCause, job: Job, timings: Timings, *, backend:
 
     A native crawl waits longer before each retry; zimit is retried immediately.
     """
-    # The same configuration fails the same way: a retry would only fill the history.
+    # The same configuration would fail the same way again: a retry would only fill the history.
     if failure is FailureCause.CONFIG:
         return None
     retries, infra_retries = job.current_retry_count, job.infra_retry_count
     if failure is FailureCause.INFRA:
-        # Counted by itself: a disk that is away for an hour must not use up the tries that a site has.
+        # Count machine failures separately: a disk that is away for an hour must not use up the retries for the site.
         if infra_retries >= timings.jobs_infra_retries:
             return None
         return timedelta(seconds=timings.jobs_infra_cooldown_s), retries, infra_retries + 1
@@ -369,7 +369,7 @@ def after_failure(failure: FailureCause, job: Job, timings: Timings, *, backend:
 
 
 CAP = timedelta(hours=24)
-# More changes nothing: a minute doubled so often is longer than any interval that a job may have.
+# More doublings change nothing: the result is already longer than any interval of a job.
 _DOUBLINGS = 32
 
 
@@ -384,7 +384,7 @@ class StartPage:
 
 def note_start_page(job: Job, page: StartPage, *, now: datetime) -> None:
     """Record whether a job's start page changed; a page that cannot be compared changes nothing."""
-    # An equal ETag is as good as a 304: the server says that its page is the same.
+    # An equal ETag counts like a 304: the server says that its page is the same.
     if page.not_modified or (page.content_hash is not None and page.content_hash == job.start_hash):
         job.unchanged_count = max(job.unchanged_count, 0) + 1
     elif page.content_hash is not None:
@@ -395,7 +395,7 @@ def interval(baseline: timedelta, unchanged: int) -> timedelta:
     """Return baseline·2^unchanged, at most 24 hours, but never less than the baseline."""
     if unchanged <= 0 or baseline <= timedelta():
         return baseline
-    # An interval of a week is not shortened to a day because its page stays the same.
+    # An unchanged page must not shorten an interval of a week to a day.
     longest = max(CAP, baseline)
     doublings = min(unchanged, _DOUBLINGS)
     return min(longest, timedelta(seconds=min(baseline.total_seconds() * 2**doublings, longest.total_seconds())))

@@ -39,7 +39,7 @@ class RunOrders(NamedTuple):
     """Whether an operator paused it."""
 
 
-# Both at once: a plan of 100,000 seeds is looked through twice a second.
+# Read both in one query: this runs twice a second, and a plan may have 100,000 seeds.
 _ADDED = {
     "sqlite": "json_extract(config, '$.landing', '$.exclusions')",
     "postgresql": "jsonb_build_array(config->'landing', config->'exclusions')",
@@ -52,14 +52,14 @@ def run_orders(tx: Transaction, dialect: str, *, execution_id: int) -> RunOrders
         f"SELECT stop_requested, {_ADDED[dialect]}, paused_at IS NOT NULL FROM executions WHERE id = ?",  # noqa: S608 - constants above
         (execution_id,),
     )
-    # An execution whose row is gone was discarded: its processes throw away what they have.
+    # An execution without a row was discarded: its processes discard what they have.
     if not rows:
         return RunOrders("cancel", (), ())
     landing, exclusions = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
     return RunOrders(rows[0][0], tuple(landing or ()), tuple(exclusions or ()), bool(rows[0][2]))
 
 
-# One statement beside the landing places, which a process may be adding at the same moment.
+# Use one statement: a process may be adding landing places to the same column.
 _SET_EXCLUSIONS = {
     "sqlite": "UPDATE executions SET config = json_set(config, '$.exclusions', json(?)) WHERE id = ?"
     " AND state = 'running' RETURNING id",
@@ -73,7 +73,7 @@ def set_exclusions(tx: Transaction, dialect: str, *, execution_id: int, rules: S
     return bool(tx.execute(_SET_EXCLUSIONS[dialect], (json.dumps(list(rules)), execution_id)))
 
 
-# One statement, so that of two processes that tell at once neither is lost, and a plan of 100,000 seeds is not read.
+# Use one statement: then neither of two concurrent reports is lost, and a plan of 100,000 seeds is not read.
 _ADD_LANDING = {
     "sqlite": "UPDATE executions SET config = json_set(config, '$.landing', json((SELECT json_group_array(value)"
     " FROM (SELECT value FROM json_each(config, '$.landing') UNION SELECT value FROM json_each(?) ORDER BY 1))))"
@@ -161,7 +161,7 @@ SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.
 def _execution(rows: list[Row]) -> ExecutionRow | None:
     if not rows:
         return None
-    # SQLite gives JSON as text, PostgreSQL as values; moments are microseconds in both.
+    # SQLite returns JSON as text, PostgreSQL as values; moments are microseconds in both.
     found = ExecutionRow(*rows[0])
     return found._replace(
         config=from_json(found.config),
@@ -182,7 +182,7 @@ def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
 def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
     """Return the executions that this one continues in the same directory, newest first."""
     rows = tx.execute(
-        # `e.id < c.id` ends the walk even if rows were written so that they point in a circle.
+        # `e.id < c.id` ends the walk even if the rows form a circle.
         "WITH RECURSIVE chain(id, before) AS (SELECT id, resumed_from FROM executions WHERE id = ?"
         " UNION ALL SELECT e.id, e.resumed_from FROM executions e JOIN chain c ON e.id = c.before AND e.id < c.id)"
         " SELECT id FROM chain WHERE id <> ? ORDER BY id DESC",
@@ -269,8 +269,7 @@ def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> 
     rows = tx.execute(
         "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
-        # Another start may have created one since the look: the unique key of open executions refuses the
-        # second.
+        # Another start may have created one since the check: the unique key of open executions rejects the second.
         " ON CONFLICT DO NOTHING RETURNING id",
         (job_id, config, now, now, job_id),
     )
@@ -285,7 +284,7 @@ def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
     """Set an execution to running and clear its stop request; return False if it has ended meanwhile."""
     rows = tx.execute(
         "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
-        # Compare and set: a start on another machine may have ended it between the look and this statement.
+        # Compare and set: a start on another machine may have ended it since the check.
         " WHERE id = ? AND state IN ('running', 'stopped') RETURNING id",
         (execution_id,),
     )
@@ -299,7 +298,7 @@ def run_seconds(tx: Transaction, *, execution_id: int) -> float:
 
 def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after: float) -> None:
     """Update how long an execution was worked on; a no-op if another process has changed the value meanwhile."""
-    # Only from the value that was read: a second supervisor may have moved it on.
+    # Update only from the value that was read: a second supervisor may have advanced it.
     tx.execute("UPDATE executions SET run_seconds = ? WHERE id = ? AND run_seconds = ?", (after, execution_id, before))
 
 
@@ -336,7 +335,7 @@ def ended_as(raw_db: RawDatabase, *, frontier_id: int) -> list[EndedAs]:
         for *words, addresses, domains, statuses, first, last in rows:
             key = outcome, reason, kind = words[0], words[1], words[2]
             before = found.get(key, EndedAs(outcome, reason, kind, 0, 0, 0))
-            # Slices go by domain: only the first domain of this one may have been counted in the one before.
+            # Slices are split by domain: only the first domain of this one may have been counted in the previous one.
             new = domains - (last_domain.get(key) == first)
             found[key] = EndedAs(
                 outcome, reason, kind, before.addresses + addresses, before.domains + new, before.statuses + statuses
@@ -400,7 +399,7 @@ def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
         (execution_id,),
     )
     if not rows:
-        # A row that is gone was discarded: no process has to be asked before its files go.
+        # An execution without a row was discarded: its files can be deleted without asking a process.
         return ExecutionHolding("cancelled", is_of_job=False, owner=None, heard_at=None)
     state, is_of_job, owner, heard_at = rows[0]
     return ExecutionHolding(state, bool(is_of_job), owner, moment_or_none(heard_at))
@@ -421,15 +420,14 @@ def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, boo
     return [(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
-# Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions.
+# Number of longest-waiting domains that are searched for unreachable ones: an execution may have millions.
 _LOOKED_AT = 50
 
 
 def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
     """Return unreachable domains that wait for a retry: name, since when, next try."""
     rows = tx.execute(
-        # The inner question goes by the index of the queues' due times: `status` is asked twice a second while a crawl
-        # of millions runs.
+        # The subquery uses the index of due times: a crawl of millions of URLs requests `status` twice a second.
         "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
         " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
         " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
@@ -442,7 +440,7 @@ def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int
 def paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
     """Return a few domains with queued URLs that an operator paused, and since when: the longest paused first."""
     rows = tx.execute(
-        # From the few domains that were ever changed by hand, which an index holds, to the queue.
+        # Start from the few domains that an operator ever changed (indexed), then read their queues.
         "SELECT d.name, d.paused_at FROM domains d CROSS JOIN queues q WHERE d.changed_at > 0"
         " AND d.paused_at IS NOT NULL AND q.execution_id = ? AND q.domain_id = d.id AND q.open > 0"
         " ORDER BY d.paused_at, d.id LIMIT 5",
@@ -451,7 +449,7 @@ def paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
     return [(name, since) for name, since in rows]
 
 
-# By the index of queues with something open: asked twice a second, whatever the number of domains that were met.
+# Use the index of queues with open URLs: this runs twice a second, however many domains are known.
 QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
 
 

@@ -60,7 +60,7 @@ class WorkTime:
     def __init__(self, clock: Clock, started: StartedRun) -> None:
         self._clock, self._execution_id = clock, started.execution_id
         self._known_s, self._since = started.run_seconds, clock.monotonic()
-        # The last value written: the next read of the row shows whether that was committed.
+        # The last written value: the next read of the row shows whether it was committed.
         self._written_s, self._written_at = self._known_s, self._since
         self._paused_at: float | None = None
         self._rested_s = 0.0
@@ -145,13 +145,13 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *,
 def _resume(tx: Transaction, found: ExecutionRow, options: ExecutionOptions) -> StartedRun:
     if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
-    # In this transaction: nothing has been resumed then.
+    # Check in this transaction, before anything is resumed.
     if files_are_away(tx, options.home, [found.id]):
         raise Unavailable(
             f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
             f"gone for good, the same command starts from the beginning after: holdfast stop {found.id} --cancel"
         )
-    # The mark of a store is only known for folders below the data directory; another output is the caller's own.
+    # Only folders below the data directory have a storage mark; other outputs belong to the caller.
     if Path(found.output_dir).is_relative_to((options.home / "warcs").resolve()):
         options.open_store(found.source)
     return StartedRun(
@@ -171,20 +171,20 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, options: ExecutionOpt
     if job is None:
         first = plan.first_seed_url()
         source_id, code = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
-        # Once more, under the lock: another start may have made it meanwhile.
+        # Check again under the lock: another start may have created it meanwhile.
         job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
             execution_queries.insert_job(tx, source_id=source_id, kind=ADHOC, fingerprint=fingerprint, now=now),
             code,
         )
     job_id, code = job
     execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
-    # The unique key of open executions decides, not the look before.
+    # The unique key of open executions decides, not the earlier check.
     if execution_id is None:
         raise Conflict("another start began to crawl these seeds a moment ago; watch it with: holdfast status")
-    # In this transaction: if the storage is away, nothing has started.
+    # Open it in this transaction: if the storage is unavailable, nothing has started.
     if options.output is None:
         options.open_store(code)
-    # Moment and number: two crawls of one source may begin in the same second.
+    # The name has a time and a number: two crawls of one source may start in the same second.
     folder = options.output or options.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return StartedRun(
@@ -235,11 +235,11 @@ def read_ending(
         frontier_id = execution_queries.frontier_of(tx, execution_id)
         left_out = execution_queries.left_out_by_limits(tx, frontier_id=frontier_id)
         runs = [execution_id, *execution_queries.runs_before(tx, execution_id=execution_id)]
-        # Earlier runs count if this one continues their frontier: it did not fetch their captures again.
+        # Include earlier runs whose frontier this one continues: it did not fetch their captures again.
         written = [file for run in runs if run >= frontier_id for file in files.files_of(tx, execution_id=run)]
     facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
     elsewhere = sum(not placed(home, one.path) and not placed(home, one.path + OPEN_SUFFIX) for one in written)
-    # A limit leaves over the pages whose links were not read again, too: where they lead is unknown.
+    # A limit also leaves over pages whose links were not read again: their targets are unknown.
     over = Counter(facts.over) + Counter(unread or {})
     return read(replace(facts, over=over, left_out=left_out, files_elsewhere=elsewhere))
 
@@ -254,7 +254,7 @@ def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None,
     with raw_db.write() as tx:
         if execution_id is not None:
             one = execution_queries.execution(tx, execution_id)
-            # A started run may be queued for the next worker.
+            # A run that has started may be queued for the next worker.
             is_started = one is not None and (
                 one.state in execution_queries.OPEN or (one.state == "queued" and one.started_at is not None)
             )

@@ -78,7 +78,7 @@ def adopt_folder(
     for an import. Raise Invalid if it must be created and its source code is malformed.
     """
     with database.write() as session:
-        # The folder itself is the identity: a rebuild that is repeated finds the execution that it made before.
+        # The folder is the identity: a repeated rebuild finds the execution that it created before.
         found = execution_in(session, str(folder))
         if found is not None:
             return found.id
@@ -96,7 +96,7 @@ def register_directory(session: Session, clock: Clock, *, source: str, name: str
     Raise Conflict if an execution uses this directory already, Invalid if the source code is malformed.
     """
     row = named_source(session, clock, code=source, name=None)
-    # Of two operators who register one directory for the same source, the second finds the first.
+    # If two operators register one directory for the same source, the second finds the first's execution.
     locked_source(session, row.id)
     taken = execution_in(session, output_dir)
     if taken is not None:
@@ -124,7 +124,7 @@ def _completed(
     job name), which is created if it is missing.
     """
     now = clock.now()
-    # Imports of one source, of other machines too, find one job and count on by one.
+    # All imports of a source, also from other machines, share one job and its numbering.
     locked_source(session, source.id)
     identity = identity or f"{IMPORT} {source.code}{'' if job_name is None else f' {job_name}'}"
     fingerprint = sha256(identity.encode()).hexdigest()

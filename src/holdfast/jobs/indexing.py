@@ -83,8 +83,8 @@ def quality(session: Session, *, execution_id: int) -> dict[str, int]:
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(Snapshot.id.between(bindparam("first"), bindparam("last")), Snapshot.is_page)
     )
-    # File by file, by the range of its captures' ids: a run of millions of captures takes longer than one statement
-    # may, and no index knows their files.
+    # Count file by file, by the range of its capture ids: one statement for millions of captures takes too long, and no
+    # index has their files.
     numbers = session.scalars(select(WarcFile.id).where(WarcFile.execution_id == execution_id))
     counted = [
         session.execute(of_file, {"first": snapshot_id(number, 0), "last": snapshot_id(number + 1, 0) - 1}).one()
@@ -233,7 +233,7 @@ def close_account(
     """
     with database.read() as session:
         waiting, failed, total = file_states(session, execution_id=execution_id)
-        # A file that is being sealed at this moment would be missing from the counts.
+        # The counts would miss a file that is being sealed now.
         if {*waiting, *open_files(session, execution_id=execution_id)}.difference(lost):
             return False
         pages = quality(session, execution_id=execution_id)
@@ -242,7 +242,7 @@ def close_account(
         notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
     if not total and not notes:
         notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
-    # Another process may have concluded it meanwhile.
+    # Another process may have concluded the execution meanwhile.
     with suppress(NotIndexable), database.write() as session:
         conclude(session, execution_id, pages, error="; ".join(notes) or None, now=clock.now())
     return True
@@ -268,7 +268,7 @@ def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
             begin(session, execution_id, now=clock.now())
         return close_account(database, clock, execution_id)
     except NotIndexable:
-        # Another process has it, or a retry has opened it again.
+        # Another process is concluding it, or a retry has reopened it.
         return False
 
 
@@ -281,7 +281,8 @@ def conclude(
     own. Raise NotIndexable if another worker has concluded it meanwhile.
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
-    # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    # An execution with a stage reports its own ending (a ZIM that was not built), which a complete index does not
+    # change.
     if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found["items_indexed"]
@@ -298,7 +299,7 @@ def _step(
         select(Execution, Job.state)
         .join(Job, Job.id == Execution.job_id)
         .where(Execution.id == execution_id, Execution.state.in_(_OVER))
-        # Of two workers that conclude the same execution, the second finds it concluded.
+        # If two workers conclude the same execution, the second finds it concluded.
         .with_for_update(of=Execution)
         .execution_options(populate_existing=True)
     ).one_or_none()
@@ -308,7 +309,7 @@ def _step(
     job_state, before = row[1], execution.index_state
     execution.index_state = target.value
     session.flush()
-    # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
+    # Ad-hoc crawls and imports have no events: their execution has all the information.
     if before == target or job_state is None:
         return before
     job_id = execution.job_id

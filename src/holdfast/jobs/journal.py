@@ -58,8 +58,8 @@ def last_event(session: Session) -> int:
 
 def drop_events(session: Session, *, before: datetime, limit: int) -> int:
     """Delete the oldest events from before a moment, never the newest; return how many."""
-    # A bounded number at a time: SQLite's other writers wait for as long as this takes.
-    # Never the newest: SQLite would give its number to the next event, and readers that go by numbers would miss that.
+    # Delete a bounded number at a time: SQLite's other writers wait meanwhile. Never delete the newest: SQLite would
+    # reuse its id, and readers that continue by id would miss that event.
     newest = select(func.max(JobEvent.id)).scalar_subquery()
     old = select(JobEvent.id).where(JobEvent.at < before, JobEvent.id < newest)
     oldest = old.order_by(JobEvent.at).limit(limit).scalar_subquery()
@@ -90,8 +90,8 @@ def completed(
 def emit(session: Session, happened: Sequence[JobEvent], *, now: datetime) -> None:
     """Append events in the caller's transaction; call it last."""
     if happened:
-        # Last in the transaction: a writer that waits for this lock must hold no row that the lock's owner still
-        # needs.
+        # Do this last in the transaction: a writer that waits for this lock must not hold a row that the lock's owner
+        # still needs.
         order_events(session)
         for event in happened:
             event.at = now
@@ -133,10 +133,10 @@ REPLAYED: Final = 200
 """Lines that a new reader of a running log gets first."""
 _MESSAGE_CHARS: Final = 4096
 _FIELDS_CHARS: Final = 8192
-# Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong.
+# Share of the lines reserved for warnings and errors, so that the end of a noisy log still shows what failed.
 _RESERVED: Final = 0.02
 _BATCH: Final = 200
-# Lines held while the database is away; what comes then is only counted.
+# Lines buffered while the database is unavailable; later ones are only counted.
 _WAITING: Final = 10_000
 _PAGE: Final = 1000
 _SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
@@ -156,7 +156,7 @@ class LogBook:
         number = level_number(level)
         if number < self._least:
             return
-        # A database that is away for hours must not fill the memory of a worker.
+        # A database that is unavailable for hours must not fill a worker's memory.
         if len(self._waiting) >= _WAITING:
             self._dropped += 1
             return
@@ -165,7 +165,7 @@ class LogBook:
                 "execution_id": self._execution_id,
                 "at": self._clock.now(),
                 "level": number,
-                # A word that readers do not know would be lost to those that filter by category.
+                # Readers that filter by category would miss an unknown category.
                 "category": category if category in CATEGORIES else "crawler.lifecycle",
                 "message": clean(message, _MESSAGE_CHARS),
                 "fields": _bounded(fields),
@@ -179,11 +179,11 @@ class LogBook:
         if not self._waiting:
             return
         with self._database.write() as session:
-            # Locked: a worker and the one that took its run over may both write lines, and the limit is one for both.
+            # Lock the row: a worker and the one that took over its run may both write lines, and share one limit.
             mine = Execution.id == self._execution_id
             there = session.scalar(select(Execution.log_lines).where(mine).with_for_update())
             kept: list[dict[str, Any]] = []
-            # The execution may have been removed with its history meanwhile: then the lines have no place.
+            # Pruning may have removed the execution meanwhile: then drop the lines.
             for line in self._waiting if there is not None else ():
                 quiet = line["level"] < logging.WARNING
                 room = self._limit - (int(self._limit * _RESERVED) if quiet else 0) - (there or 0)
@@ -207,10 +207,10 @@ def level_number(level: str) -> int:
 def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     plain = {name: "[redacted]" if _SECRET.search(name) else value for name, value in fields.items()}
     text = json.dumps(plain, default=str)
-    # Error messages can contain text of the page: one of them could fill megabytes of log.
+    # Error messages can contain text of the page: one message could fill megabytes.
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
-    # As a reader will load them: values that JSON cannot represent become strings.
+    # Convert values as JSON readers load them: those that JSON cannot represent become strings.
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -238,7 +238,7 @@ def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
     after = 0
     while True:
         with database.read() as session:
-            # A page at a time: a download that a slow client reads for an hour holds no transaction meanwhile.
+            # Read a page at a time: a client that downloads for an hour holds no transaction meanwhile.
             page = read_lines(session, execution_id, after=after)
         yield from page
         if len(page) < _PAGE:
@@ -282,7 +282,7 @@ def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
 def forget(session: Session, ids: Sequence[int]) -> None:
     """Delete those executions that nothing refers to, never a job's latest."""
     later = aliased(Execution)
-    # Never the latest: numbers of executions count on from it, and lists show it.
+    # Keep the latest: the numbering of executions continues from it, and lists show it.
     newest = select(func.max(later.id)).where(later.job_id == Execution.job_id).scalar_subquery()
     referring = [
         exists().where(table.execution_id == Execution.id)
@@ -332,7 +332,7 @@ def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = 
     """Prune as many of these as fit in a short transaction: a log that is too long loses only a part of it."""
     room, done = lines, []
     for execution_id in ids:
-        # A log of 100,000 lines is removed in several transactions: one would keep SQLite's writers waiting.
+        # Remove a log of 100,000 lines in several transactions: one would block SQLite's writers.
         first = select(LogLine.id).where(LogLine.execution_id == execution_id).order_by(LogLine.id).limit(room)
         gone = delete(LogLine).where(LogLine.id.in_(first.scalar_subquery())).returning(LogLine.id)
         room -= len(session.scalars(gone.execution_options(synchronize_session=False)).all())

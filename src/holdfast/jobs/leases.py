@@ -29,7 +29,7 @@ from holdfast.jobs.store import folder_name, locked_execution
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
-# How often a look is repeated whose execution was withdrawn between the look and the lock.
+# Retries of a search whose execution was cancelled before it could be locked.
 _TRIES = 5
 
 
@@ -81,8 +81,7 @@ class ExecutionLeases:
     ) -> ExecutionLease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued."""
         for _ in range(_TRIES):
-            # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
-            # poll.
+            # Search without a lock first: on SQLite, a write transaction per poll would block every other writer.
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
                 waits = schedule_queries.next_queued(
@@ -91,7 +90,7 @@ class ExecutionLeases:
             if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
-                # One that another worker is taking at this moment is left to it: no worker waits for another.
+                # Skip an execution that another worker is leasing now: no worker waits for another.
                 free = schedule_queries.lock_next(
                     session, now=now, kinds=kinds, job_id=job_id, directory=self._directory
                 )
@@ -115,12 +114,12 @@ class ExecutionLeases:
             return execution_id
 
     def _take(self, session: Session, execution_id: int, job_id: int, owner: str) -> ExecutionLease:
-        # The row is locked: no other holder ends after this moment.
+        # The row is locked, so no earlier hold can end after this moment.
         now, token = moment_in(session, self._clock), secrets.token_hex(16)
         epoch = schedule_queries.hold_job(session, job_id=job_id, token=token, owner=owner, now=now)
         execution = schedule_queries.begin_execution(session, execution_id=execution_id, now=now)
         if execution is None:
-            # And the job's lock is undone with the transaction.
+            # The rollback also releases the job's lock.
             raise _Gone
         job, source = schedule_queries.job_and_source(session, job_id)
         left_behind = self._left_behind(session, execution)
@@ -176,15 +175,15 @@ class ExecutionLeases:
         """Renew the lease and return instructions to the holder; raise LeaseLost if another worker holds the job."""
         with self._database.write() as session:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
-            # In the same transaction as the renewal: a holder that is asked to stop hears it with its next heartbeat
-            # at the latest.
+            # Read in the transaction of the renewal: a holder learns of a stop request with its next heartbeat at the
+            # latest.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
         return _update_of(lease, state, stop)
 
     def poll_signals(self, lease: ExecutionLease) -> LeaseUpdate:
         """Return instructions to the holder without writing anything; raise LeaseLost as `renew` does."""
         with self._database.read() as session:
-            # In this order: a cancellation that commits between the two must not look like a mere stop.
+            # Keep this order: a cancellation that commits between the two reads must not look like a plain stop.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
             state = schedule_queries.held_state(session, lease.claim)
         return _update_of(lease, state, stop)
@@ -193,12 +192,12 @@ class ExecutionLeases:
         """Write the progress of a run and record it as an event; raise LeaseLost as `renew` does."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            # If the holder dies, its time at work ends with its last report.
+            # If the holder dies, its working time ends with its last report.
             job.lock_heartbeat_at = now
             record_progress(session, (lease.job, lease.source), execution, counts, now=now)
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
-            # What earlier holders of this execution cost is kept: time adds up, of memory the most counts.
+            # Add the cost of earlier holders: times add up, and the highest memory peak counts.
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
@@ -216,9 +215,9 @@ class ExecutionLeases:
         """
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            # Before the job is freed: the history of holds must never show two at a time.
+            # End the hold before releasing the job: the history must never show two holds at a time.
             schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
-            # Else it keeps its place in the queue.
+            # Otherwise the execution keeps its place in the queue.
             if rest_s > 0:
                 execution.queued_at = now + timedelta(seconds=rest_s)
             emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
@@ -269,10 +268,10 @@ def start_page(session: Session, *, execution_id: int, url: str, etag: str | Non
         if found is None:
             return StartPage()
         if found.redirected_to is None or found.status not in _REDIRECTS:
-            # The ETag that we had was the start page's own: it says nothing of the page that a redirect led to.
+            # The stored ETag is that of the start page, not of the page behind a redirect.
             same = hop == 0 and etag is not None and found.etag == etag and found.content_hash is not None
             return StartPage(content_hash=found.content_hash, not_modified=found.status == 304 or same)
-        # What a redirect itself says never changes: the page behind it is judged.
+        # A redirect's own body never changes: compare the page behind it.
         url = found.redirected_to
     return StartPage()
 

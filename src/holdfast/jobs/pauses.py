@@ -51,7 +51,7 @@ def end_pause(execution: Execution, *, now: datetime) -> None:
 def may_go_on(job: Job, execution: Execution, *, is_own: bool) -> bool:
     """Return whether a stopped run, the newest of its job, can be resumed: the job's next run continues its queue."""
     is_stopped = execution.state == "completed" and execution.reason == "stopped"
-    # The next poll of a feed reads the whole feed again: there is no queue to take over.
+    # The next poll reads the whole feed again: there is no queue to continue.
     is_crawl = is_own and job.kind != "feed" and job.deleted_at is None
     return is_crawl and is_stopped and job.state in ("completed", "scheduled")
 
@@ -68,5 +68,5 @@ def may_wait(job: Job, execution: Execution, *, is_own: bool) -> Literal["pause"
         return None
     if execution.paused_at is not None:
         return "resume"
-    # A tool has no door for a pause, and an import asks no site.
+    # A tool cannot be paused, and an import sends no requests.
     return "pause" if is_own else None

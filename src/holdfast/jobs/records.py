@@ -143,7 +143,7 @@ class JobRecord:
     lock_acquired_at: Operator[datetime | None]
     max_retries: Operator[int]
     retry_backoff_seconds: Operator[int]
-    # Machine failures use no retry, so `infra_retry_count` is not part of it.
+    # Machine failures use no retry, so this excludes `infra_retry_count`.
     current_retry_count: Operator[int]
     """Retries of the current failure so far."""
     failure_count: Operator[int]

@@ -40,7 +40,7 @@ def anything_due(session: Session, *, now: datetime) -> bool:
 
 def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
     """Clear the next run time of due jobs, earliest first, and return their ids: each goes to one caller only."""
-    # The state stands inside a function so that SQLite goes by the time: it would walk through all that is scheduled.
+    # The function around the state makes SQLite use the index of the time: otherwise it would scan all scheduled jobs.
     waits = func.coalesce(Job.state, "").in_(_WAITING)
     due = and_(Job.next_run_at <= now, waits, Job.lock_token.is_(None), Job.deleted_at.is_(None))
     ids = session.scalars(
@@ -49,12 +49,12 @@ def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
         .where(due, Source.enabled)
         .order_by(Job.next_run_at, Job.id)
         .limit(limit)
-        # Jobs that another scheduler is claiming at this moment are left to it: neither waits for the other.
+        # Skip jobs that another scheduler is claiming now: neither waits for the other.
         .with_for_update(of=Job, skip_locked=True)
     ).all()
     if not ids:
         return []
-    # Compare and set: a scheduler that was quicker left `next_run_at` empty.
+    # Compare and set: a faster scheduler has cleared `next_run_at`.
     claimed = session.scalars(
         update(Job)
         .where(Job.id.in_(ids), due)
@@ -71,7 +71,7 @@ _ENQUEUE = text(
     " SELECT j.id, 1 + coalesce((SELECT max(e.number) FROM executions e WHERE e.job_id = j.id), 0), 'queued', '{}', '',"
     " :now, 0, j.due_at, j.due_at, j.current_retry_count,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
-    # Only a counted retry goes on where the last run ended: a new plan, or a run on demand, starts from scratch.
+    # Only a counted retry continues where the last run ended: a new plan or a requested run starts from scratch.
     " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
     " THEN (SELECT e.directory FROM executions e WHERE e.job_id = j.id ORDER BY e.id DESC LIMIT 1) END"
@@ -116,7 +116,7 @@ def next_queued(
     With `directory`, excludes those whose files are in another data directory, unless all of its workers are
     dead.
     """
-    # Without a lock first: nearly every look finds nothing, and SQLite would need its only write lock for that.
+    # Check without a lock first: nearly every check finds nothing, and SQLite has only one write lock.
     row = session.execute(_queued(now, kinds, job_id, directory)).one_or_none()
     return None if row is None else (row[0], row[1], row[2])
 
@@ -131,7 +131,7 @@ def lock_next(
 ) -> tuple[int, int] | None:
     """Return the longest queued execution that may start, with its job's row locked; skip rows locked by others."""
     free = _queued(now, kinds, job_id, directory).where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
-    # Without its key, as an update locks: rows that point to the job may be written meanwhile.
+    # Lock without the key, as an update does: other transactions may write rows that reference the job.
     row = session.execute(free.with_for_update(of=Job, skip_locked=True, key_share=True)).one_or_none()
     return None if row is None else (row[0], row[1])
 
@@ -169,7 +169,7 @@ def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: date
         .values(
             state=State.RUNNING.value,
             lock_token=token,
-            # The epoch fences late writes: a holder that was taken for dead carries the one before.
+            # The epoch fences late writes: a holder that was considered dead has the previous epoch.
             lock_epoch=Job.lock_epoch + 1,
             lock_owner=owner,
             lock_acquired_at=now,
@@ -186,7 +186,7 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
     started = session.scalars(
         update(Execution)
         .where(Execution.id == execution_id, Execution.state == "queued")
-        # A run that is taken over began when its first worker began.
+        # A run that was taken over keeps the start time of its first worker.
         .values(state="running", started_at=func.coalesce(Execution.started_at, literal(now, Moment())))
         .returning(Execution.id)
         .execution_options(synchronize_session=False)
@@ -199,7 +199,7 @@ def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
     may_begin = exists().where(Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
     closed = session.scalar(
         update(Execution)
-        # Asked again in the same statement: its job may have become startable since it was looked at.
+        # Check again in the same statement: the job may have become startable since the check.
         .where(Execution.id == execution_id, Execution.state == "queued", ~may_begin)
         .values(state="cancelled", reason="stray", finished_at=now)
         .returning(Execution.id)
@@ -214,7 +214,7 @@ def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:
         select(Job, Source)
         .join(Source, Source.id == Job.source_id)
         .where(Job.id == job_id)
-        # The session may hold these rows as they were before they were locked.
+        # The session may still have these rows as they were before the lock.
         .execution_options(populate_existing=True)
     ).one()
     return row[0], row[1]
@@ -236,7 +236,7 @@ def end_hold(session: Session, *, job_id: int, epoch: int, ending: str, now: dat
     """Record how an owner's lease of an execution ended; a second call for the same lease changes nothing."""
     session.execute(
         update(Hold)
-        # Once only: the sweep that took a lock and the late holder both come here.
+        # Write it once only: both the sweep that cleared a lock and the late holder call this.
         .where(Hold.job_id == job_id, Hold.epoch == epoch, Hold.ended_at.is_(None))
         .values(ended_at=now, ending=ending)
         .execution_options(synchronize_session=False)
@@ -297,7 +297,7 @@ def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
     if silence.owners:
         wanted.append(locked.where(Job.lock_owner.in_(silence.owners)))
     if silence.orphans:
-        # Each condition is asked by itself: so each goes by an index, that of the locks or that of the states.
+        # Query each condition separately, so that each uses an index: that of the locks or that of the states.
         wanted.append(select(Job.id).where(Job.state == State.RUNNING.value, Job.lock_token.is_(None)))
     return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
 
@@ -330,7 +330,7 @@ def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
         .with_for_update(skip_locked=True)
         .execution_options(populate_existing=True)
     )
-    # Looked at again under the lock: its holder may have been heard of between the two statements.
+    # Check again under the lock: its holder may have sent a heartbeat between the two statements.
     return [row for row in rows if _is_stale(row, silence)]
 
 
@@ -345,7 +345,7 @@ def count_hour(session: Session, now: datetime, **counts: int) -> None:
     hour = now.replace(minute=0, second=0, microsecond=0)
     statement = insert_into(session, RunHour).values(hour=hour, **counts)
     table = RunHour.__table__.c
-    # Added in the statement: two workers that settle in the same hour both count.
+    # Add in the statement, so that two workers that settle in the same hour both count.
     grown = {name: table[name] + statement.excluded[name] for name in counts}
     session.execute(statement.on_conflict_do_update(index_elements=["hour"], set_=grown))
 
@@ -360,7 +360,7 @@ def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
 
 def last_scheduled_at(session: Session) -> datetime | None:
     """Return the last heartbeat of a process that schedules; None if none is running."""
-    # A worker with --no-scheduler is an owner of another kind (`runner`): it queues nothing.
+    # A worker with --no-scheduler has another owner kind (`runner`): it queues nothing.
     schedules = Owner.kind.in_(("worker", "scheduler"))
     return session.scalar(select(func.max(Owner.heartbeat_at)).where(Owner.ended_at.is_(None), schedules))
 
@@ -375,7 +375,7 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
     return session.execute(
         select(
             PageCrawl.status_code.label("status"),
-            # A page without text (a picture, a PDF) has no hash of its content: its bytes are compared.
+            # A page without text (an image, a PDF) has no content hash: compare its bytes.
             func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest).label("content_hash"),
             Page.etag,
             PageCrawl.redirected_to,
@@ -389,7 +389,7 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
             PageCrawl.execution_id == execution_id,
             PageCrawl.outcome == "success",
         )
-        # The last attempt: a page that was tried again is judged by what it answered in the end.
+        # Use the last attempt: a retried page is judged by its final response.
         .order_by(PageCrawl.attempt.desc())
         .limit(1)
     ).one_or_none()

@@ -35,12 +35,12 @@ BATCH = 100
 """Maximum number of jobs queued per tick: a transaction of milliseconds, so that other writers get their turn."""
 
 _log = log.get()
-# Locks that one transaction clears: SQLite's writers wait for no longer than that.
+# Number of locks that one transaction clears: it limits how long SQLite's writers wait.
 _SWEPT = 50
 _PRUNED = 100
-# Transactions of one sweep that delete old rows; the next sweep deletes the rest.
+# Number of transactions of one sweep that delete old rows; the next sweep deletes the rest.
 _PORTIONS = 20
-# Rows that are kept for days are checked once a minute at most, however often stale locks are.
+# Check rows with a retention of days at most once a minute, however often stale locks are checked.
 _PRUNE_S = 60.0
 
 
@@ -80,7 +80,7 @@ class Scheduler:
         queued = self._queue_due()
         cleared = pruned = 0
         elapsed = self._clock.monotonic()
-        # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
+        # Use the monotonic clock: after a jump of the wall clock, sweeps would run all the time or never again.
         if elapsed >= self._sweep_at:
             cleared = self.sweep()
             self._sweep_at = elapsed + self._timings.jobs_sweep_s
@@ -109,7 +109,7 @@ class Scheduler:
                 _log.warning("scheduler.waits", message=str(exc))
                 continue
             except Exception:
-                # The rows of one job must not stop the schedule of all: the next tick looks again.
+                # The rows of one job must not stop the schedule of all: the next tick retries.
                 _log.exception("scheduler.tick_failed")
                 continue
             if tick.queued or tick.cleared:
@@ -118,7 +118,7 @@ class Scheduler:
     def _queue_due(self) -> dict[int, int]:
         with self._database.read() as session:
             self._checked_at = now = moment_in(session, self._clock)
-            # Asked without writing: nearly every tick finds nothing, and SQLite has one writer.
+            # Check without writing: nearly every tick finds nothing, and SQLite has one writer.
             if not schedule_queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
@@ -126,14 +126,14 @@ class Scheduler:
             if not ids:
                 return {}
             queued = schedule_queries.enqueue(session, ids, now=now)
-            # The unique key (job, turn) refused it: this turn was run before. Without a new time the job would wait
-            # for ever.
+            # The unique key (job, turn) rejected it: this turn has run before. Without a new time the job would wait
+            # forever.
             refused = [job_id for job_id in ids if job_id not in queued]
             if refused:
                 schedule_queries.unstick(session, refused, moment=now + timedelta(seconds=1))
             tell_queued(session, list(queued.values()), now=now)
         for job_id in ids:
-            # After the commit: a transaction that is undone leaves the table as it was.
+            # Update the table after the commit: a rollback must leave it unchanged.
             self._placement.note(job_id, None, None)
         return queued
 
@@ -147,7 +147,7 @@ class Scheduler:
             with self._database.read() as session:
                 stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.jobs_stale_s)
                 silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
-                # A look without a lock first: on SQLite each sweep would otherwise stop all writers.
+                # Check without a lock first: on SQLite each sweep would otherwise block all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
@@ -158,11 +158,11 @@ class Scheduler:
 
     def _sweep_some(self, session: Session, silence: schedule_queries.Silence) -> int:
         stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
-        # After locking: the worker that takes one of them next begins later.
+        # Read the time after locking: the next worker that leases one of them starts later.
         now = moment_in(session, self._clock)
         events: list[JobEvent] = []
         for job in stale:
-            # Who lost it is logged before it is cleared: the row names no holder afterwards.
+            # Log the holder before clearing the lock: the row has no holder afterwards.
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
             opened = open_execution(session, job_id=job.id)
             events += self._settler.lose(session, job, opened, now=now)
@@ -190,7 +190,7 @@ class Scheduler:
                 count_cleanup(session, removed, now=now)
                 dropped = max(dropped, told_off)
             total += stripped
-            # Fewer than asked for: nothing is left for another transaction.
+            # Fewer rows than the limit: nothing is left for another transaction.
             if is_all and stripped < _PRUNED and dropped < 10 * _PRUNED:
                 break
         return total

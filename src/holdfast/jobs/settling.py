@@ -33,7 +33,7 @@ from holdfast.jobs.store import FEED, OWN, backend_of, interval_of, schedule_of_
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 
-# What the table of endings says of retries, in the words of the retry budget: as for these failures.
+# Maps the retries of the table of endings to the failure kinds of the retry budget.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
 
@@ -45,7 +45,7 @@ class RunSettler:
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, *, now: datetime
     ) -> list[JobEvent]:
         """Close an execution, release its job and set what follows; return the events to publish."""
-        # Before the lock is cleared: the time under this lease is counted from the moment at which it was taken.
+        # Compute this before clearing the lock: the working time counts from when the lease started.
         _spend(execution, job, now)
         record_progress(
             session, schedule_queries.job_and_source(session, job.id), execution, _final(execution, ending), now=now
@@ -72,13 +72,14 @@ class RunSettler:
         elif ending.result is RunResult.FAILED:
             job.failed_runs += 1
             events += self._failed(session, job, execution, ending, now)
-        # A job that a person cancelled while it ran is cancelled already. A discarded run leaves the schedule as it is.
+        # A job that a person cancelled during the run is cancelled already. A discarded run leaves the schedule
+        # unchanged.
         elif state_of(job) is State.RUNNING:
             if schedule_of_job(job) is None:
                 events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
             else:
                 events += self._completed(session, job, execution, ending, now)
-        # Before the commit: the next job that is placed in this process counts this one.
+        # Record it before the commit, so that the next placement in this process counts this job.
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
         prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
@@ -91,7 +92,7 @@ class RunSettler:
         self, session: Session, job: Job, execution: Execution, *, now: datetime, reason: str
     ) -> list[JobEvent]:
         """Return an execution to the queue, at its old place; close it instead if its job is cancelled."""
-        # Nothing would ever take it again: a cancelled job's execution has to be closed here.
+        # Close the execution of a cancelled job here: no worker would ever lease it again.
         if state_of(job) is State.CANCELLED:
             ending = RunEnding(
                 result=RunResult.CANCELLED, reason=reason, counts=reported(execution), metrics=execution.metrics
@@ -107,26 +108,26 @@ class RunSettler:
         """Release a job from a silent holder: another worker continues, or the job fails if that happened too
         often.
         """
-        # The hold of the silent holder ends first; when it wakes, its token fits no row.
+        # End the silent holder's hold first; if the holder wakes, its token matches no row.
         schedule_queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
         if execution is None:
             _free(job, now)
             if state_of(job) is not State.RUNNING:
                 return []
             events = [move(job, State.SCHEDULED, now=now, reason="orphaned")]
-            # At once: it was due already when its holder died.
+            # Make it due now: it was due already when its holder died.
             job.next_run_at = now
             return events
-        # What passed since its last sign of life, a night without power perhaps, was no time at work.
+        # The time since its last heartbeat (perhaps a night without power) is not working time.
         _spend(execution, job, job.lock_heartbeat_at or now)
         job.lock_acquired_at = None
-        # A run of weeks may lose many workers: only those count that were lost with nothing done between.
+        # A run of weeks may lose many workers: count only losses without progress in between.
         done = execution.items_crawled + execution.items_failed
         in_vain = 0 if done > execution.lost_items else execution.takeovers
-        # While it was paused there was nothing to be done.
+        # A paused run makes no progress.
         execution.takeovers = in_vain + (execution.paused_at is None)
         execution.lost_items = max(done, execution.lost_items)
-        # A page that kills its worker each time would go round for ever.
+        # A page that kills its worker each time would be retried forever.
         if execution.takeovers > self._timings.jobs_takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = RunEnding(
@@ -138,7 +139,7 @@ class RunSettler:
     def _succeeded(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
     ) -> list[JobEvent]:
-        # What a poll could not reach waits for the next poll.
+        # Items that a poll did not reach wait for the next poll.
         if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
             again = self._retry(session, job, FailureCause.FAILED)
             if again is not None:
@@ -165,14 +166,14 @@ class RunSettler:
             # No worker was available, or the run took longer than its interval: missed turns are skipped.
             execution.metrics = {**execution.metrics, "skipped_turns": left_out}
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
-        # From the last regular turn, not from now: retries and long runs must not shift the rhythm.
+        # Count from the last regular turn, not from now: retries and long runs must not shift the rhythm.
         turn = following_turn(schedule, last, interval=interval, now=now)
         return [*events, *self._next(session, job, turn, now)]
 
     def _next(self, session: Session, job: Job, turn: datetime, now: datetime) -> list[JobEvent]:
         job.rhythm_at = turn
         events = [move(job, State.SCHEDULED, now=now, next_run_at=turn.isoformat())]
-        # Its source may have been disabled while it ran: what runs goes on to its end and is paused then.
+        # Its source may have been disabled during the run: a run continues to its end, and then its job is paused.
         if schedule_queries.job_and_source(session, job.id)[1].enabled:
             job.next_run_at = job.rhythm_at
             return events
@@ -183,12 +184,12 @@ class RunSettler:
     def _failed(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
     ) -> list[JobEvent]:
-        # Also where it is tried again: it says why the job waits.
+        # Set it also before a retry: it shows why the job waits.
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
         failure = _BY_RULE.get(ending.rule.retry) or ending.failure or FailureCause.FAILED
-        # Storage or a wrong configuration is no matter of the tool's own fallback: there the retry budget decides.
+        # The tool's own fallback does not apply to storage or configuration failures: there the retry budget decides.
         if ending.verdict is not None and failure is FailureCause.FAILED:
             again = _apply_retry_rule(job, ending.verdict)
         else:
@@ -202,7 +203,7 @@ class RunSettler:
     ) -> JobEvent:
         """Schedule the retry of a run that failed, or that left URLs unfetched."""
         wait, job.current_retry_count, job.infra_retry_count = again
-        # A retry that begins before the site may be asked again would only hold a worker while it waits.
+        # A retry that starts before the site may be requested again would only occupy a worker.
         wait = max(wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
         why = {"failure": (ending.failure or FailureCause.FAILED).value} if ending.result is RunResult.FAILED else {}
         event = move(
@@ -234,7 +235,7 @@ def _apply_retry_rule(job: Job, verdict: BackendVerdict) -> RetryDecision | None
 def _spend(execution: Execution, job: Job, until: datetime) -> None:
     if job.lock_acquired_at is not None:
         spent_s = worked_s(job.lock_acquired_at, until, paused_at=execution.paused_at)
-        # Never below nothing: a holder that fell silent may have been heard of last before a pause ended.
+        # Never return a negative time: a silent holder's last heartbeat may precede the end of a pause.
         execution.run_seconds = max(0.0, execution.run_seconds + spent_s)
 
 
@@ -279,22 +280,22 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     if ending.result is RunResult.FAILED and not any(ending.counts.items):
         metrics = metrics or execution.metrics
     execution.state, execution.failure = ending.result.value, ending.failure
-    # What a tool said is outside text: PostgreSQL refuses a NUL, and then no ending could be written at all.
+    # A tool's output is untrusted text: PostgreSQL rejects NUL, and then no ending could be written at all.
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.shortfalls = dict(ending.shortfalls)
     execution.finished_at, execution.stop_requested = now, None
     end_pause(execution, now=now)
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
-    # The log of a machine that lost its power may hold NUL, and a path any octets.
+    # The log of a machine that lost power may contain NUL, and a path any bytes.
     execution.error = clean(ending.error, MAX_ERROR_CHARS)
-    # The end of a stack names the error.
+    # The end of a stack trace names the error.
     execution.stack = clean(ending.stack and ending.stack[-MAX_STACK_CHARS:], MAX_STACK_CHARS)
     execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, metrics
     for one in fields(Counts):
         setattr(execution, one.name, getattr(counts, one.name))
     execution.index_state = ending.index_state
-    # A retry goes on in the same directory: what the run before it left there still stands.
+    # A retry continues in the same directory: the files of the previous run still exist.
     execution.artifacts = {**(execution.artifacts or {}), **ending.artifacts}
 
 

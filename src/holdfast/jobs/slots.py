@@ -33,7 +33,7 @@ COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
 """A rebalance is advised for a lower score."""
 
-# Whole microseconds: with floats a moment next to the border could be rounded into the wrong slot.
+# Use whole microseconds: floats could round a moment next to the border into the wrong slot.
 _SLOT_MICROS: Final = 900_000_000
 _HOUR_SLOTS: Final = 4
 
@@ -58,7 +58,7 @@ def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> dat
     rounded down to a slot. Never more than an interval from now: a later `rhythm_at` was set while the interval
     was longer, because the page did not change, or by a clock that was set back since.
     """
-    # Whole intervals from the last regular turn: a run that took long must not shift all later ones.
+    # Count whole intervals from the last regular turn: a long run must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 
@@ -98,7 +98,7 @@ class SlotTable:
         slot = self._slots.pop(job_id, None)
         if slot is not None:
             self._load[slot] -= 1
-            # A slot without jobs goes, or the table would grow with every quarter of an hour that passes.
+            # Remove a slot without jobs: otherwise the table would grow with every quarter-hour.
             if not self._load[slot]:
                 del self._load[slot]
 
@@ -110,7 +110,7 @@ class SlotTable:
         load = self._load.get
         best, least = first, load(first, 0)
         for slot in range(first + 1, last + 1):
-            # Nothing is emptier, so at most as many slots are looked at as jobs wait.
+            # No slot can be emptier than that, so this reads at most as many slots as there are waiting jobs.
             if not least:
                 break
             here = load(slot, 0)
@@ -122,7 +122,7 @@ class SlotTable:
         """Return the first run of a new or resumed job, always within its interval; does not change the table."""
         first = slot_of(now)
         slot = self.least_loaded(first, _reach(first, interval))
-        # The slot of this moment has started already: no run is set in the past.
+        # The current slot has already started: do not place a run in the past.
         return max(start_of(slot), now)
 
 
@@ -223,7 +223,7 @@ def score_of(counts: Iterable[int]) -> float:
     if not ideal:
         return 1.0
     variance = sum((count - ideal) ** 2 for count in counts) / len(counts)
-    # The variance that whole jobs cannot avoid: with half a job a slot, half of the slots hold one.
+    # Whole jobs cannot avoid this variance: with half a job per slot, half of the slots have one.
     share = ideal % 1
     return min(1.0, max(0.0, 1.0 - (variance - share * (1 - share)) / max(ideal, 1.0) ** 2))
 
@@ -235,7 +235,7 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
     """
     hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
-        # It will run at the next look of a scheduler.
+        # The next tick of a scheduler will run it.
         if moment < now + WINDOW:
             hours[max(moment, now).hour] += 1
             slots[slot_of(max(moment, now)) - first] += 1
@@ -284,7 +284,8 @@ class _Evenness:
     def emptiest(self, last: int) -> int:
         """Return the emptiest slot up to `last`, the earliest of equals."""
         self._last = last
-        # Entries are not removed when a load changes, they are passed over here: a heap finds no element quickly.
+        # Skip outdated entries here instead of removing them when a load changes: a heap cannot find an element
+        # quickly.
         while self._heap[0][2] > last or self._heap[0][:2] != self.of(self._heap[0][2]):
             heappop(self._heap)
         return self._heap[0][2]
@@ -319,7 +320,7 @@ def plan_rebalance(jobs: Iterable[Job], *, now: datetime) -> Rebalance:
         else:
             skipped.append(outcome)
     score = distribution(times.values(), now=now).distribution_score
-    # Greedy moves may make it worse: then nothing is moved at all.
+    # Greedy moves may make the day worse: then move nothing at all.
     if score < before:
         skipped += [SkippedJob(job_id=move.job_id, reason=Reason.ALREADY_BALANCED) for move in moved]
         moved, score = [], before
@@ -337,7 +338,7 @@ def _consider(even: _Evenness, job: Job, interval: timedelta, *, first: int, now
     if reason is not None or job.next_run_at is None:
         return SkippedJob(job_id=job.id, reason=reason or Reason.JOB_RUNNING)
     here = slot_of(job.next_run_at)
-    # Its own slot is judged without it, or every slot would look emptier than the one that it is in.
+    # Judge its own slot without it: otherwise every other slot would look emptier.
     even.add(here, -1)
     target = even.emptiest(_reach(first, interval))
     if even.of(target) >= even.of(here):
@@ -358,7 +359,7 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
     """Move a job to another time if it has not changed since it was read; return False otherwise."""
     moved = session.scalars(
         update(Job)
-        # Compare and set: a job that was queued, paused or moved since the plan was made stays where it is.
+        # Compare and set: leave a job that was queued, paused or moved since the plan was made.
         .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
         .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
         .returning(Job.id)
@@ -367,11 +368,11 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
     return moved.one_or_none() is not None
 
 
-# How far back a look for changes reaches: further than any write transaction lasts.
+# How far back a search for changes reaches: longer than any write transaction lasts.
 _OVERLAP: Final = timedelta(seconds=5)
-# Moves of one transaction: 200 take about 60 ms.
+# Number of moves per transaction: 200 take about 60 ms.
 _MOVES: Final = 200
-# Deleted jobs and undone transactions leave traces in the table; one of 10,000 jobs is rebuilt in 0.1 s.
+# Deleted jobs and rollbacks leave traces in the table; rebuilding one of 10,000 jobs takes 0.1 s.
 _REBUILT_EVERY: Final = timedelta(minutes=10)
 
 
@@ -382,8 +383,8 @@ class Placement:
         self.table = SlotTable()
         self._seen_at: datetime | None = None
         self._built_at: datetime | None = None
-        # The transaction in which rows were last read. Read once in each: a thousand jobs that are made in one would
-        # otherwise each read all that changed.
+        # The transaction in which rows were last read. It reads once per transaction: otherwise each of a thousand new
+        # jobs would read all changes.
         self._read_in: ref[SessionTransaction] | None = None
 
     def refresh(self, session: Session, *, now: datetime) -> None:
@@ -391,7 +392,7 @@ class Placement:
             self.table, self._built_at = SlotTable(), now
             rows = due_jobs(session)
         else:
-            # With an overlap: a transaction that was open at the last look has an older moment than its commit.
+            # Overlap with the last read: a transaction that was open then has an older time than its commit.
             rows = due_jobs(session, since=self._seen_at - _OVERLAP)
         self._seen_at = now
         for job_id, moment, interval in rows:
@@ -416,7 +417,7 @@ class Placement:
             self.table.put(job_id, moment)
 
 
-# Columns that a plan reads: whole rows of 10,000 jobs would be many megabytes.
+# Only the columns that a plan reads: whole rows of 10,000 jobs would be many megabytes.
 _PLANNED: Final = (
     *(Job.state, Job.next_run_at, Job.placed_at),
     *(Job.schedule_enabled, Job.interval_minutes, Job.interval_type, Job.anchor, Job.adaptive_scheduling),
@@ -450,7 +451,7 @@ def rebalance(database: Database, *, now: datetime) -> Rebalance:
     The plan is made before anything is locked, and written a few hundred moves at a time.
     """
     with database.read() as session:
-        # Planned without locks: locking all scheduled jobs would stop every worker meanwhile.
+        # Plan without locks: locking all scheduled jobs would stop every worker meanwhile.
         plan = preview_rebalance(session, now=now)
     moved: list[MovedJob] = []
     skipped = list(plan.skipped)

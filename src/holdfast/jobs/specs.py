@@ -116,7 +116,7 @@ class JobSpec:
             )
         for name, most in (("max_retries", 100), ("retry_backoff_seconds", 3600)):
             value = getattr(self, name)
-            # True is an int to Python, and would be one retry.
+            # In Python True is an int and would mean one retry.
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise JobRefused(name, f"it must be a whole number from 0 to {most}")
         # PostgreSQL stores no NUL, and no half of a surrogate pair can be written as UTF-8.
@@ -217,7 +217,7 @@ def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> Craw
         feeds="poll",
         lists=tuple(lists),
         search=search,
-        # No depth: a poll captures what a feed names; links of those pages belong to the crawl job.
+        # Set no depth: a poll captures the items of a feed; links of those pages belong to the crawl job.
         max_depth=0,
         max_pages=None,
         max_time_s=POLL_S,

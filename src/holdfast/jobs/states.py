@@ -40,12 +40,12 @@ class State(StrEnum):
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.PENDING: frozenset({State.SCHEDULED, State.RUNNING, State.CANCELLED}),
     State.SCHEDULED: frozenset({State.RUNNING, State.PENDING, State.PAUSED, State.CANCELLED}),
-    # A run that is tried again, or handed back by its worker, waits as scheduled: its turn is known already.
+    # A run that is retried, or released by its worker, waits as scheduled: its turn is already known.
     State.RUNNING: frozenset({State.COMPLETED, State.FAILED, State.SCHEDULED, State.CANCELLED}),
     State.PAUSED: frozenset({State.SCHEDULED, State.CANCELLED}),
     State.COMPLETED: frozenset({State.SCHEDULED}),
     State.FAILED: frozenset({State.PENDING}),
-    # Nothing leaves cancelled: to crawl the source again is a new job with a history of its own.
+    # Cancelled is final: to crawl the source again, create a new job with its own history.
     State.CANCELLED: frozenset(),
 }
 """`paused` cannot be forced and `completed` cannot be retried."""
@@ -66,9 +66,9 @@ _ACTIONS: dict[JobAction, tuple[frozenset[State], State]] = {
     JobAction.PAUSE: (frozenset({State.SCHEDULED}), State.PAUSED),
     JobAction.RESUME: (frozenset({State.PAUSED}), State.SCHEDULED),
     JobAction.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
-    # From failed only (decision 0012): a completed job runs again by its schedule or by a new plan.
+    # Allow it from failed only (decision 0012): a completed job runs again by its schedule or by a new plan.
     JobAction.RETRY: (frozenset({State.FAILED}), State.PENDING),
-    # From scheduled only, as decision 0012 has it: a paused job is resumed first.
+    # Allow it from scheduled only (decision 0012): a paused job must be resumed first.
     JobAction.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
 }
 
@@ -119,7 +119,7 @@ def route(state: State, target: State) -> tuple[State, ...]:
         here = way[-1] if way else state
         if here == target:
             return way
-        # Sorted, so that two equally short chains are always the same one, and so are their events.
+        # Sort, so that the choice among equally short chains, and with it the events, is always the same.
         for following in sorted(TRANSITIONS[here] & {State.PENDING, State.SCHEDULED}):
             if following not in seen:
                 seen.add(following)
@@ -136,11 +136,11 @@ def move(job: Job, target: State, *, now: datetime, execution_id: int | None = N
     """Take one legal step and return its event; raise IllegalTransition, without a change, for any other."""
     check(state_of(job), target)
     job.state, job.updated_at = target.value, now
-    # The scheduler queues whatever has a time: one that is left behind here would run a job that rests.
+    # The scheduler queues every job with a time: a leftover time would run a paused or finished job.
     if target not in SCHEDULABLE:
         job.next_run_at = None
     job.paused_at = now if target is State.PAUSED else None
-    # `paused_by` decides who may resume it: enabling a source wakes only what the source had paused.
+    # `paused_by` decides who may resume it: enabling a source resumes only jobs that its disabling paused.
     if target is not State.PAUSED:
         job.paused_by = None
     if target is State.CANCELLED:

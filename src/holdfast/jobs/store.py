@@ -14,7 +14,7 @@ from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.sources.schedule import LONGEST, UNITS, Schedule, schedule_of
 
-# A job may be called anything; a directory is not, for a path with a slash or dots would lead elsewhere.
+# A job may have any name, a directory may not: a path with a slash or dots would point elsewhere.
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
 
@@ -74,7 +74,7 @@ def schedule_of_job(job: Job) -> Schedule | None:
     return schedule_of(job.interval_minutes, job.interval_type, job.anchor, adapts=job.adaptive_scheduling)
 
 
-# Values of one IN: SQLite binds 999 at most in older versions.
+# Number of values per IN: older versions of SQLite bind at most 999.
 _AT_ONCE = 500
 CRAWL, FEED, IMPORT = "crawl", "feed", "import"
 UNCAPPED = ("annual", "shard")
@@ -94,8 +94,8 @@ def job(session: Session, job_id: int) -> Job | None:
 
 def locked_source(session: Session, source_id: int) -> Source | None:
     """Return a source, locked so that no other process creates a job for it until the transaction ends."""
-    # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
-    # The lock of one row is what makes two starts of the same source's job one job.
+    # Do not lock its key: PostgreSQL checks that when a transaction writes a job's row twice, and would deadlock. This
+    # row lock ensures that two requests for the same source's job create one job.
     query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
     return session.scalars(query).one_or_none()
 

@@ -36,7 +36,7 @@ class QueuedRun(NamedTuple):
 _COLUMNS: Final = (
     "SELECT e.id, e.job_id, s.code, e.queued_at, s.enabled, e.directory FROM executions e"
     " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"
-    # A run of `holdfast crawl` that was handed back has no place in the queue: no worker takes it.
+    # A released run of `holdfast crawl` has no place in the queue: no worker leases it.
     " WHERE e.state = 'queued' AND e.queued_at IS NOT NULL"
 )
 
@@ -109,7 +109,7 @@ def _obstacle(settings: Settings, alive: Collection[int]) -> RunWait | None:
     """Return the first obstacle that keeps all runs waiting; `alive` has the jobs of each worker that is alive."""
     if (full := low_volume(settings)) is not None:
         return RunWait("disk", f"the disk of {full} is too full for new work; free some space")
-    # A busy worker has a contact: its own HOLDFAST_CONTACT cannot be seen from here.
+    # A busy worker has a contact: its own HOLDFAST_CONTACT is not visible here.
     if not any(alive) and known_contact(settings) is None:
         return RunWait("contact", str(ContactMissing()))
     return None

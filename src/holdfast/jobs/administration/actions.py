@@ -98,7 +98,7 @@ class JobActions:
             raise JobRefused("kind", "a source has one crawl job, and only that recurs")
         (source, config), now = self._checked(session, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
-        # `rhythm_at` keeps the date: whatever wakes the job later, it is not run before it.
+        # `rhythm_at` keeps the date, so that nothing that wakes the job later runs it earlier.
         made.next_run_at = made.rhythm_at = max(at, now)
         self._tell(session, "created", made)
         session.flush()
@@ -141,7 +141,7 @@ class JobActions:
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
         event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
-        # Who paused it decides who may wake it: enabling the source leaves this one alone.
+        # A job that a user paused is resumed by a user only: enabling the source does not wake it.
         if action is JobAction.PAUSE:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
@@ -152,9 +152,10 @@ class JobActions:
             _withdraw(opened, "cancelled", now)
         else:
             if action is JobAction.RETRY:
-                # It goes on where the last run failed, as after a failure of the machine: no retry of its own is burnt.
+                # The retry continues where the last run failed and uses no retry of the job, as after a machine
+                # failure.
                 job.current_retry_count, job.infra_retry_count = 0, 1
-            # A run that is queued already is not queued again.
+            # Do not queue a run twice.
             job.next_run_at = now if opened is None else None
         self._note(job)
         self._tell(session, action.value, job)
@@ -195,7 +196,7 @@ class JobActions:
     def _checked(self, session: Session, spec: JobSpec) -> tuple[Source, SourceConfig]:
         """Return the source of a new job, locked, and the configuration; raise Invalid."""
         spec.check()
-        # Two requests for the same source run one after the other: the second finds the first's job.
+        # The lock makes two requests for the same source run one after the other: the second finds the first's job.
         source = store.locked_source(session, spec.source_id)
         if source is None:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
@@ -230,20 +231,20 @@ class JobActions:
     ) -> Upserted:
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
-        # A run goes on with the plan that it began with; the new one counts from the next turn.
+        # A running run keeps the plan it started with; the new plan applies from the next turn.
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
-        # Refused before anything is written.
+        # Reject before anything is written.
         steps = () if stays or forced else route(state_of(job), target)
         changed = JobSpec.of(job).rhythm != spec.rhythm
         before = job.url, job.config
         _write(job, spec, config)
         job.updated_at = now
-        # A retry counter of the old plan would make the next run go on in the old run's directory.
+        # A retry counter of the old plan would make the next run continue in the old run's directory.
         if steps or changed or before != (job.url, job.config):
             job.current_retry_count = job.infra_retry_count = 0
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
-            # A new plan is no second try of the old one.
+            # A new plan does not retry the old one.
             job.error_message = None
         if stays or store.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
@@ -265,7 +266,7 @@ class JobActions:
                 job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
             job.placed_at = now
         else:
-            # One that was made for a moment (an annual crawl) is not run before it, whatever happened meanwhile.
+            # A job with a date (an annual crawl) never runs before that date, whatever happened meanwhile.
             job.next_run_at = now if job.kind == store.CRAWL else max(now, job.rhythm_at or now)
 
     def _note(self, job: Job) -> None:
@@ -278,7 +279,7 @@ class JobActions:
 
 def _rests(job: Job, spec: JobSpec) -> bool:
     """Return whether a job is idle and `spec` is no reason to start it."""
-    # An edit of a name must not run a finished job again; a new interval does (decision 0012).
+    # A changed name must not run a finished job again; a changed interval does (decision 0012).
     if state_of(job) in (State.COMPLETED, State.FAILED):
         return (JobSpec.of(job).rhythm, job.schedule_enabled) == (spec.rhythm, spec.schedule_enabled)
     return state_of(job) is State.PAUSED
@@ -311,7 +312,7 @@ def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
         return
     if execution.state == "queued":
         execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
-        end_pause(execution, now=now)  # a run that was handed back while it was paused
+        end_pause(execution, now=now)  # the worker released this run while it was paused
     else:
         execution.stop_requested = "drain"
 
@@ -363,7 +364,7 @@ def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> R
 
 def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
     """Queue the newest run of a job for indexing again; return False unless only its index failed."""
-    # The job before its execution, as everywhere: a worker that settles locks them in this order.
+    # Lock the job before its execution, as everywhere: a worker that settles locks them in this order.
     if locked_job(session, job_id) is None:
         raise JobNotFound
     newest = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
@@ -452,17 +453,17 @@ def patch_zimit(
     """
     job, source = locked_both(session, job_id)
     word = admin_status_of(session, job.id)
-    # A running tool has read its options already: the shown ones would not be those that it uses.
+    # A running tool has already read its options: the stored ones would differ from those it uses.
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)
     before = asdict(effective_config(job, source).zimit)
     after = {**before, **{group: _changed(before[group], given) for group, given in changes.items()}}
-    # A removed value is kept as null: without that word the source's own value would come back.
+    # Store a removed value as null: without the key the source's own value would apply again.
     taken = {group: dict.fromkeys(set(before[group]) - set(after[group])) for group in changes}
     kept = {group: {**after[group], **taken[group]} for group in changes}
     fresh = {**job.config, "zimit": {**after, **kept, "passthrough_args": list(after["passthrough_args"])}}
     try:
-        # zimit's rules hold whatever the backend: the options wait for the day when it is chosen.
+        # Apply zimit's rules whatever the backend is: the options take effect once zimit is chosen.
         check(planned_config(source, {**fresh, "backend": "zimit"}, start=job.url if job.url_given else None))
     except SourceRefused as exc:
         raise JobRefused(f"config.{exc.field}", exc.reason) from exc

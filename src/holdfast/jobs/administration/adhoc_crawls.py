@@ -82,7 +82,7 @@ def _source_of(session: Session, clock: Clock, url: str, name: str | None, scope
     if known is not None:
         return known, False
     code = new_code(session, name=None, seed=base)
-    # What belongs to the site outlives this crawl; its limits do not.
+    # The source keeps the settings of the site; the limits apply to this crawl only.
     config = {"seeds": [first.fetch], **({"scope": scope} if scope else {})}
     content = {"code": code, "name": name or first.host, "base_url": base, "config": config}
     return registry.create(session, clock, registry.read_spec(content)), True

@@ -60,7 +60,7 @@ def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
     query = select(Execution.id).where(
         Execution.job_id == job_id,
         Execution.state.in_(("queued", "running", "stopped")),
-        # A retry that is queued has no directory yet: it will go on in that of the run before it.
+        # A queued retry has no directory yet: it will continue in that of the previous run.
         or_(Execution.output_dir == output_dir, Execution.resumed_from.in_(there)),
     )
     return session.scalar(query.limit(1)) is not None
@@ -109,7 +109,7 @@ def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
             Job.next_run_at > after,
             Job.state == "scheduled",
             Job.current_retry_count > 0,
-            # A cooldown after trouble of the machine is not cut short: what failed is mostly still away.
+            # Do not shorten a cooldown after a machine failure: the failed part is usually still unavailable.
             Job.infra_retry_count == 0,
             Job.deleted_at.is_(None),
             Job.lock_token.is_(None),
@@ -178,7 +178,7 @@ def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> 
 def add_recovery(session: Session, recovery: Recovery) -> None:
     """Log a recovery action; each call also deletes a few of the oldest that no longer affect a decision."""
     session.add(recovery)
-    # A few with each new one: the table stays small without a task of its own.
+    # Delete a few with each new row: the table stays small without a separate task.
     oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
     session.execute(
         delete(Recovery)
@@ -221,7 +221,7 @@ def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str)
     """Record that a directory was cleaned up, and how; its state file no longer exists."""
     execution = locked_execution(session, execution_id)
     execution.cleanup_status, execution.cleaned_at = status, clock.now()
-    # The state file went with the temporary directories: a path that leads nowhere is shown by no route.
+    # The clean-up removed the state file with the temporary directories: no route may show its path any more.
     execution.artifacts = {kind: path for kind, path in execution.artifacts.items() if kind != "state_file"}
     audit.record(
         session, clock, action="execution.cleaned", subject=f"execution {execution_id}", detail={"status": status}
@@ -266,10 +266,10 @@ def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bo
     if job.state == State.RUNNING or job.lock_token is not None:
         raise JobInUse(f"job {job_id} runs; wait for its end, or stop it")
     now = clock.now()
-    # Through pending: the table of states has no way from failed to scheduled.
+    # Go through pending: the table of states has no step from failed to scheduled.
     steps = (State.PENDING, State.SCHEDULED) if job.state == State.FAILED else (State.SCHEDULED,)
     events = [move(job, step, now=now, reason=reason) for step in steps]
-    # Counted as a failure of the machine: it goes on in the same directory, and no retry of its own is burnt.
+    # Count it as a machine failure: the run continues in the same directory and uses no retry of the job.
     job.current_retry_count, job.infra_retry_count, job.next_run_at = 0, 1, now
     audit.record(session, clock, action="job.run_again", subject=f"job {job_id}", detail={"reason": reason})
     emit(session, events, now=now)
@@ -340,10 +340,10 @@ def _taken(session: Session, clock: Clock, run: DirectoryRun) -> tuple[Job, Exec
     job, execution = locked_job(session, run.job.id), locked_execution(session, run.execution.id)
     if job is None or job.state != State.RUNNING or execution.state != "running":
         return None
-    # Another worker may have taken it over since it was looked at: that one is not to lose it.
+    # Another worker may have leased it since the check and must keep it.
     if job.lock_epoch != run.job.lock_epoch:
         return None
-    # The server's own reading, after the rows were locked: no hold may seem to overlap with the next (decision 0012).
+    # Read the server's clock after locking the rows, so that no hold overlaps with the next (decision 0012).
     now = moment_in(session, clock)
     end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
     return job, execution, now

@@ -19,10 +19,10 @@ from holdfast.config import RecoverySettings, StorageSettings
 from holdfast.db.models import Execution, Job, Recovery
 from holdfast.jobs.administration.maintenance import DirectoryRun, add_recovery, directories, directory_runs
 
-# A crawl gets its first pages within minutes, and a restart shows its effect as late.
+# A crawl captures its first pages within minutes, and a restart takes as long to show an effect.
 GUARD_S = 600.0
 RESTARTS_PER_DAY = 3
-# After this many restarts in a row, each with fewer new pages than this, the job is left to a person.
+# After this many restarts in a row, each with fewer new pages than this, a person must look at the job.
 VAIN_RESTARTS, VAIN_PAGES = 3, 10
 # A crawl is slow below this rate; this many slow checks in a row restart it.
 SLOW_PAGES_PER_MINUTE, SLOW_CHECKS = 2.0, 6
@@ -65,7 +65,7 @@ Decision = tuple[RecoveryAction, str]
 
 def decide(activity: RunActivity, history: Sequence[Recovery], limits: RecoverySettings, *, now: datetime) -> Decision:
     """Return what to do for a job. `history` holds its notes of at least the last day, oldest first."""
-    # A crawl that has just been taken has no counts yet: it would look as if it stood still.
+    # A crawl that was just leased has no counts yet and would look stalled.
     if activity.running_s < GUARD_S:
         return RecoveryAction.NOTHING, "just_started"
     if activity.idle_s >= limits.stalled_s:
@@ -99,7 +99,7 @@ def _restart(
 
 def _yields(restarts: Sequence[Recovery], pages: int) -> list[int]:
     """Return the new pages after each restart; if a crawl's count restarted from 0, all of them are new."""
-    # What each restart led to is what the next one found; the last is judged by what there is now.
+    # The next restart shows what each restart achieved; the current count judges the last one.
     ends = [*(one.pages for one in restarts[1:]), pages]
     return [end - one.pages if end >= one.pages else end for one, end in zip(restarts, ends, strict=True)]
 
@@ -127,12 +127,12 @@ def decide_storage(
     `notes` hold a day of all jobs' notes, oldest first: an action on one path counts for all.
     """
     streaks = [streak(notes, job_id) for job_id in affected]
-    # The look that is being taken counts, too.
+    # Count the current check, too.
     looks = 1 + max(map(len, streaks), default=0)
     if looks < DEAD_CHECKS:
         return (), f"seen dead {looks} of {DEAD_CHECKS} times"
     dead_s = (now - min((one[0].at for one in streaks if one), default=now)).total_seconds()
-    # Two looks within a second are one outage: a mount may be back a moment later.
+    # Two failed checks within a second are one outage: a mount may be back a moment later.
     if dead_s < limits.dead_s:
         return (), f"dead for {dead_s:.0f} of {limits.dead_s:g} s"
     freed_at = sorted({note.at for note in notes if note.action == FREED})
@@ -140,7 +140,7 @@ def decide_storage(
         return (), "something was done a short while ago"
     if _since(freed_at, now - HOUR) >= ACTIONS_PER_HOUR or _since(freed_at, now - DAY) >= ACTIONS_PER_DAY:
         return (), "something was done too often"
-    # Of jobs that share a path some may have been freed too often today: the others still are.
+    # Some of the jobs that share a path may have reached today's limit: still free the others.
     free = tuple(job_id for job_id in affected if _helped(notes, job_id, now) < ACTIONS_PER_JOB)
     return free, "dead" if free else "its jobs were helped too often today"
 

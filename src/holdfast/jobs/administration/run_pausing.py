@@ -72,13 +72,13 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     job, execution = _locked(session, execution_id)
     if _is_newest(session, execution) and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
         return _go_on(session, clock, job, execution)
-    # Also for a tool's run: a paused run can always be resumed.
+    # Allow this for a tool's run, too: a paused run can always be resumed.
     _check(execution)
     now = moment_in(session, clock)
     if execution.paused_at is None:
         return _shown(execution, now, is_changed=False)
     if job.lock_acquired_at is not None:
-        # The time under a lease is counted when it ends, from its start: the pause within it is subtracted here.
+        # The end of a lease adds its whole time: subtract the pause within it here.
         held_s = (now - job.lock_acquired_at).total_seconds()
         execution.run_seconds -= held_s - worked_s(job.lock_acquired_at, now, paused_at=execution.paused_at)
     end_pause(execution, now=now)
@@ -100,7 +100,7 @@ def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> Pa
     now = moment_in(session, clock)
     target = State.SCHEDULED if state_of(job) is State.COMPLETED else State.PENDING
     event = move(job, target, now=now, execution_id=execution.id, action="resume")
-    # Counted as a failure of the machine: only such a run goes on where the last one ended, and no retry is burnt.
+    # Count it as a machine failure: only then does the next run continue where this one ended, without using a retry.
     job.current_retry_count, job.infra_retry_count = 0, 1
     job.next_run_at = now
     audit.record(
@@ -123,7 +123,7 @@ def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
     job_id = session.scalar(select(Execution.job_id).where(Execution.id == execution_id))
     if job_id is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-    # Reloaded once locked: its worker may have settled it between the two statements.
+    # Reload the row once it is locked: the worker may have settled it between the two statements.
     query = select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
     return session.scalars(query).one(), locked_execution(session, execution_id)
 
@@ -151,7 +151,7 @@ def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: d
         session, clock, action="execution.paused" if paused else "execution.resumed", subject=subject, detail=detail
     )
     session.flush()
-    # The job of a standalone crawl is unknown to the scheduler, and its run gets an event all the same.
+    # The scheduler does not know the job of a standalone crawl, but its run still gets an event.
     state = job.state or State.RUNNING.value
     emit(session, [status(job.id, state, execution_id=execution.id, run_paused=paused)], now=now)
 

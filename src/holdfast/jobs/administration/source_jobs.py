@@ -41,7 +41,7 @@ from holdfast.sources.schedule import Schedule, read_schedule, words_of
 
 _log = log.get()
 _BY_SOURCE = "source"
-# Sources of one transaction: making a job for each of them takes about 0.1 s.
+# Number of sources per transaction: creating their jobs takes about 0.1 s.
 _PORTION = 20
 
 
@@ -55,7 +55,7 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
     jobs = store.jobs_of_source(session, source_id=source.id, states=("scheduled", "pending"))
     events = []
     for job in jobs:
-        # A pending job has no state to pause into (the table has no way): without a time it is not queued.
+        # The table of states has no step from pending to paused: remove the job's time, so that it is not queued.
         job.next_run_at, job.updated_at = None, now
         if job.state == State.SCHEDULED and store.open_execution(session, job_id=job.id) is None:
             events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
@@ -109,7 +109,7 @@ def sync_enabled_sources(
     counts, errors, after = Counter[str](), list[str](), ""
     while True:
         with write() as session:
-            # Each portion in a transaction of its own: a thousand new jobs in one would hold SQLite's writers for
+            # Commit each portion separately: a thousand new jobs in one transaction would block SQLite's writers for
             # seconds.
             rows = sources(session, after=after, limit=_PORTION)
             for source in rows:
@@ -140,7 +140,7 @@ def _synced(
     spec = JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True)
     try:
         actions.upsert(session, spec)
-    # One source whose configuration cannot be used must not keep the others from having a job.
+    # One invalid configuration must not prevent jobs for the other sources.
     except HoldfastError as exc:
         _log.warning("sync.refused", source=source.code, message=str(exc))
         errors.append(f"{source.code}: {exc}")
@@ -253,7 +253,7 @@ def _switch_source(session: Session, clock: Clock, actions: JobActions, code: st
     return disable_source(session, clock, code)
 
 
-# A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault.
+# Retry a failed poll for days: a feed's answer never fails the run, so only this machine is at fault.
 _RETRIES = 100
 
 
@@ -262,7 +262,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
 
     A running job is left alone until it ends. Raise Invalid if the source cannot be crawled as configured.
     """
-    # Before its jobs, as everywhere (decision 0012).
+    # Lock the source before its jobs, as everywhere (decision 0012).
     store.locked_source(session, source.id)
     job = feed_job(session, source_id=source.id)
     if not (settings.poll and config_of(source, needs_seeds=False).feeds):
@@ -270,7 +270,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
             return False
         actions.delete(session, job.id)
         return True
-    # Most looks end here: the job is as the settings want it.
+    # Most calls end here: the job already matches the settings.
     if job is not None and job.interval_minutes == settings.interval_minutes and job.interval_type == "minutes":
         return False
     spec = JobSpec(
@@ -299,7 +299,7 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
                 source = source_by_id(session, source_id)
                 if source is not None:
                     count += follow_feeds(session, actions, source, settings)
-        # Its source cannot be crawled as it is: the rest is followed all the same, and the next look tries again.
+        # Its source cannot be crawled as configured: continue with the others, and retry at the next call.
         except (Invalid, Conflict) as exc:
             _log.warning("feed.job_refused", source=source_id, message=str(exc))
     return count

@@ -25,7 +25,7 @@ from holdfast.urls import SEED_RULE, ScopeVerdict, parse_seed
 
 SHOWN_RUNS: Final = 5
 MOST_URLS: Final = 500
-# A page that is no seed is one link away from one at least.
+# A page that is not a seed is at least one link away from one.
 _ONE_LINK: Final = 1
 
 
@@ -131,9 +131,9 @@ def next_runs(session: Session, code: str, schedule: Schedule, *, now: datetime)
                 if job.state == State.RUNNING and rhythm_at is not None:
                     first = next_turn(rhythm_at, interval, now=now)
     if first is None or first < now:
-        # A placement of its own: the process's belongs to who writes.
+        # Use a separate placement: the process's own belongs to code that writes.
         first, rhythm_at = Placement().place(session, interval, now=now), None
-    # A retry, or a run that was asked for, comes between two turns: those after it keep the rhythm.
+    # A retry or a requested run falls between two turns: later turns keep the rhythm.
     second = next_turn(rhythm_at or first, interval, now=first)
     return (first, *(second + number * interval for number in range(SHOWN_RUNS - 1)))
 

@@ -35,9 +35,10 @@ from holdfast.withdrawals.visibility import (
 MOST_ATTEMPTS: Final = 5_000
 """Attempts that are counted: 15 ms on SQLite."""
 _DOMAINS, _PAGES, _HOSTS = 20, 20, 20
-# Runs that continued the frontiers of those pages; of more, the oldest are named by the run that began.
+# Number of runs that continued the frontiers of those pages; beyond it, older pages show the run that started the
+# frontier.
 _RUNS = 200
-# Pages that may not be seen leave room for others.
+# Read more than needed: some pages may be hidden.
 _PAGES_READ = 5 * _PAGES
 
 

@@ -36,7 +36,7 @@ _DONE = ("indexing", "indexed", "index_failed")
 _AdminRule = tuple[str | None, str | None, tuple[str | None, ...] | None, str]
 # Job state, condition, states of its newest run, status. The first match counts; without one it is the job's state.
 _ADMIN_RULES: Final[tuple[_AdminRule, ...]] = (
-    # A job that the scheduler does not run (ad hoc, import) is what its run is.
+    # A job that the scheduler does not run (ad hoc, import) has the state of its run.
     (None, None, (None,), "queued"),
     (None, None, ("stopped",), "retryable"),
     (None, None, ("queued", "running", "failed", "cancelled"), _RUN),
@@ -119,7 +119,7 @@ def bounded_limit(limit: int, *, most: int = MAX_LIMIT) -> int:
 
 
 _SORTED: dict[str, InstrumentedAttribute[object]] = {
-    # Ids are given in the order of creation: this order needs no index of its own.
+    # Ids increase with creation: this order needs no index of its own.
     "created_at": Job.id,
     "updated_at": Job.updated_at,
     "status": Job.state,
@@ -136,7 +136,7 @@ def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[JobRow], int]:
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
-    # Empty values last, in one statement, would keep PostgreSQL from its index: two statements each have one.
+    # One statement with empty values last would keep PostgreSQL from using its index: two statements each use one.
     if sort_word(wanted.sort_by) == "next_run_at":
         rows = _by_next_run(session, wanted, limit, offset)
     else:
@@ -152,9 +152,9 @@ def _ordered(query: Select[Job, Source], wanted: JobFilter) -> Select[Job, Sourc
     word = sort_word(wanted.sort_by)
     column = _SORTED[word]
     order = column.desc() if wanted.descending else column.asc()
-    # Where there are no empty values, the clause for them would only keep PostgreSQL from its index.
+    # Without empty values, the clause for them would only keep PostgreSQL from using its index.
     ordered = query.order_by(order.nulls_last() if word in _NULLABLE else order)
-    # A unique column last: without it two pages of equal values may show a job twice, or never.
+    # Sort by a unique column last: otherwise two pages of equal values may show a job twice, or never.
     return ordered if word == "created_at" else ordered.order_by(Job.id.desc() if wanted.descending else Job.id)
 
 
@@ -215,8 +215,8 @@ def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Exe
     ids = [row[0] for row in session.execute(select(_newest(Execution.id)).where(Job.id.in_(job_ids))) if row[0]]
     if not ids:
         return {}
-    # Stack and metrics may be 30 KB a run: a page of 250 jobs would read megabytes for nothing. `raiseload` makes a
-    # reader that needs them fail in a test.
+    # Stack and metrics may be 30 KB a run: a page of 250 jobs would read megabytes for nothing. `raiseload` makes code
+    # that needs them fail in a test.
     light = (defer(Execution.stack, raiseload=True), defer(Execution.metrics, raiseload=True))
     return {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(ids)).options(*light))}
 
@@ -255,7 +255,7 @@ def execution(session: Session, execution_id: int) -> Execution | None:
 
 def _whole() -> Select[Execution]:
     """Select executions with all columns, even if the session has loaded them without some."""
-    # A session that has listed jobs holds the row without stack and metrics: it is reloaded.
+    # Reload the row: a session that has listed jobs has it without stack and metrics.
     return select(Execution).execution_options(populate_existing=True)
 
 
@@ -317,7 +317,7 @@ def list_admin_jobs(
     if status is not None:
         behind = states_behind(status)
         named = Job.state.in_(sorted(state for state in behind if state is not None))
-        # The states first: they go by an index and leave few rows for the rule, which looks at executions.
+        # Filter by state first: that uses an index and leaves few rows for the rule, which reads executions.
         where += [or_(named, Job.state.is_(None)) if None in behind else named, _admin_status() == status]
     total = _count(session, where, named=False)
     query = select(Job, Source).join(Source).where(*where).order_by(Job.id.desc())
@@ -361,7 +361,7 @@ def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, tuple[
     """Return the number of WARC files of each execution and their total size; executions without files are omitted."""
     rows = session.execute(
         select(WarcFile.execution_id, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
-        # Files that were thrown away have rows still.
+        # Discarded files still have rows.
         .where(WarcFile.execution_id.in_(sorted(set(execution_ids))), WarcFile.state != "discarded")
         .group_by(WarcFile.execution_id)
     )
@@ -384,7 +384,7 @@ def counts_of(session: Session, run: Execution) -> Counts:
 WINDOW: Final = timedelta(hours=24)
 LOW_SUCCESS: Final = 0.8
 _STALE_OFTEN: Final = 3
-# A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded".
+# A rate of fewer runs is meaningless: the first failed run would give "only 0% succeeded".
 _ENOUGH_RUNS: Final = 5
 
 

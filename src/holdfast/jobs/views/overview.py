@@ -33,7 +33,7 @@ class FailedRun:
 
 
 _MENDED = (
-    # By number and not by time: two machines' clocks may differ.
+    # Compare numbers, not times: two machines' clocks may differ.
     "EXISTS (SELECT 1 FROM executions l WHERE l.job_id = e.job_id AND l.number > e.number AND l.state = 'completed'"
     " AND COALESCE(l.index_state, '') <> 'index_failed')"
 )
@@ -90,7 +90,7 @@ def skipped_runs(tx: Transaction, *, since: int, looked_at: int) -> list[Skipped
 
 
 _QUEUED: Final = "FROM executions WHERE state = 'queued' AND queued_at IS NOT NULL"
-# Due before a moment, and queued by no scheduler.
+# These jobs were due before a moment, and no scheduler queued them.
 _OVERDUE: Final = (
     "FROM jobs j JOIN sources s ON s.id = j.source_id"
     " WHERE j.next_run_at IS NOT NULL AND j.next_run_at < ? AND s.enabled AND j.deleted_at IS NULL"
@@ -101,7 +101,7 @@ _UNINDEXED: Final = (
 
 
 def _count(tx: Transaction, rows: str, *values: int) -> int:
-    # Counted up to a bound: `status` must not take longer the worse things stand.
+    # Limits the count: `status` must not take longer when many jobs are late.
     found = tx.execute(f"SELECT count(*) FROM (SELECT 1 {rows} LIMIT ?) c", (*values, _MOST))  # noqa: S608 - ours
     return int(found[0][0])
 
@@ -132,7 +132,7 @@ LATELY: Final = timedelta(days=7)
 _SHOWN: Final = 5
 _LOOKED_AT: Final = 500
 _MOST: Final = 10_000
-# Looks of a scheduler after which a job that is due and not queued says that none is at work.
+# Number of ticks after which a due job that is not queued shows that no scheduler works.
 _OVERDUE_POLLS: Final = 6
 
 
@@ -187,7 +187,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.timings.jobs_poll_s)
     with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
-        # Mended runs are shown only where there is room: the others need a person.
+        # Show runs with a later success only if there is room: the others need a person.
         failed += failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
         first = queued_runs(tx, limit=_SHOWN)

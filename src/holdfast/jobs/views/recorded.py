@@ -41,7 +41,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
         pages_per_second=round(minutes[-1].counts["pages"] / 60, 4),
         success_rate=round(well / (well + badly), 4) if well + badly else None,
         queue=queue_length(session),
-        # Ids are never used again: the highest is how many there were, without counting them.
+        # Ids are never reused: the highest id is the number of rows ever created.
         domains=session.scalar(select(func.max(Domain.id))) or 0,
         domains_leased=session.scalar(leased) or 0,
         domains_waiting=max(point.domains_waiting for point in minutes[-2:]),

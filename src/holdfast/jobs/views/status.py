@@ -18,9 +18,9 @@ from holdfast.processes.owners import living_owners
 from holdfast.records import Operator, from_row, record
 from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 
-# Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now.
+# Totals older than this come from a process that is gone or stuck: they count, but give no current rate.
 _FRESH_S = 10.0
-# A worker that was not heard of for so long counts as gone: what passes since then is no time at work.
+# A worker that is silent for this long counts as gone: the time since then is not working time.
 _SILENT = timedelta(minutes=2)
 
 
@@ -131,7 +131,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
     counts = [totals for _, _, totals in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
-    # A process that was killed leaves its last totals: they count as done, and not as pages a second.
+    # A killed process leaves its last totals: count them, but not in pages per second.
     at_work = [totals for at, has_ended, totals in written if at >= fresh and not has_ended]
     live = at_work if execution.state == "running" else []
     outcomes: Counter[str] = Counter()
@@ -190,7 +190,7 @@ def _run_seconds(execution: execution_queries.ExecutionRow, now: datetime) -> fl
     """Return the working time, including the current lease: the row gains that only when the lease ends."""
     if execution.state != "running" or execution.held_since is None or execution.heard_at is None:
         return execution.run_seconds
-    # A night without power is no time at work: what counts ends with the last heartbeat.
+    # A night without power is not working time: the time counts up to the last heartbeat.
     until = now if now - execution.heard_at < _SILENT else execution.heard_at
     return execution.run_seconds + worked_s(execution.held_since, until, paused_at=execution.paused_at)
 
@@ -221,7 +221,7 @@ def _sum(counts: list[dict[str, Any]], key: str) -> int:
 
 def is_abandoned(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
     """Return whether a standalone crawl has state running although no process on any machine works on it."""
-    # Before its state: who left in between has written how it ended in the same step.
+    # Read this before its state: a process that leaves in between has written its ending in the same step.
     if living_owners(raw_db, clock, execution_id=execution_id, folder=folder):
         return False
     with raw_db.read() as tx:

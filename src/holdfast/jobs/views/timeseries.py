@@ -49,7 +49,7 @@ def read_series(
     if execution_id is not None and session.get(Execution, execution_id) is None:
         raise NotFound(f"there is no execution {execution_id}; the newest are listed by: holdfast status")
     for name, moment in (("from", since), ("to", until)):
-        # No crawl was before, and near the year 1 there is no moment that lies an hour earlier.
+        # There are no earlier crawls, and near the year 1 an hour earlier does not exist.
         if moment is not None and moment < _FIRST:
             raise BadSpan(f"{name}: the series starts in 1970", field=name)
     until = min(until or now, now)
