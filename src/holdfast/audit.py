@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from holdfast import records
 from holdfast.clock import Clock
-from holdfast.db.audit_events import acting_user
+from holdfast.db.audit_events import AuditAction, acting_user
 from holdfast.db.models import AuditEvent
 from holdfast.records import Operator, from_row
 
 
-def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
+def record(session: Session, clock: Clock, *, action: AuditAction, subject: str, detail: dict[str, Any]) -> None:
     """Append an event in the caller's transaction, so that it is stored if and only if the action is."""
     session.add(AuditEvent(at=clock.now(), actor=acting_user(), action=action, subject=subject, detail=detail))
 

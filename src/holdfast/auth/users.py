@@ -18,6 +18,7 @@ from holdfast.auth.errors import LastAdministrator, LinkSpent, ProviderRefused, 
 from holdfast.auth.passwords import hash_password
 from holdfast.auth.roles import Role
 from holdfast.clock import Clock
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.models import AccountLink, User
 from holdfast.errors import Invalid
 from holdfast.values import dataclass
@@ -101,7 +102,7 @@ def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str 
     except IntegrityError as exc:
         # Another process made one of the same name since it was looked for.
         raise UserExists(name) from exc
-    _record(session, clock, "created", user, role=user.role)
+    _record(session, clock, "user.created", user, role=user.role)
     return user
 
 
@@ -122,7 +123,7 @@ def change_user(
         if role is not Role.ADMINISTRATOR:
             _demand_another(session, user)
         before, user.role = user.role, role.value
-        _record(session, clock, "role_changed", user, **{"from": before, "to": user.role})
+        _record(session, clock, "user.role_changed", user, **{"from": before, "to": user.role})
     if disabled is True and user.disabled_at is None:
         _demand_another(session, user)
         user.disabled_at = clock.now()
@@ -130,10 +131,10 @@ def change_user(
         session.flush()
         ended = queries.delete_sessions(session, user.id)
         queries.delete_links(session, user.id)
-        _record(session, clock, "disabled", user, sessions=ended)
+        _record(session, clock, "user.disabled", user, sessions=ended)
     elif disabled is False and user.disabled_at is not None:
         user.disabled_at = None
-        _record(session, clock, "enabled", user)
+        _record(session, clock, "user.enabled", user)
     session.flush()
     return user
 
@@ -142,7 +143,7 @@ def delete_user(session: Session, clock: Clock, user_id: int | str) -> None:
     """Delete a user with its sessions, tokens and link; raise UserNotFound or LastAdministrator."""
     user = find_user(session, user_id)
     _demand_another(session, user)
-    _record(session, clock, "deleted", user, role=user.role)
+    _record(session, clock, "user.deleted", user, role=user.role)
     session.delete(user)
     session.flush()
 
@@ -166,7 +167,7 @@ def replace_password(session: Session, clock: Clock, user: User, hashed: str, *,
     session.flush()
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)
-    _record(session, clock, "password_changed", user, sessions=ended)
+    _record(session, clock, "user.password_changed", user, sessions=ended)
     session.flush()
     return ended
 
@@ -180,7 +181,7 @@ def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = Fa
     """Create a one-time link to choose a password, or only to sign in; return its secret. Older links end."""
     if user.disabled_at is not None:
         raise Invalid(f"{user.name} is disabled; enable the account first: holdfast user enable {user.name}")
-    _record(session, clock, "link_made", user)
+    _record(session, clock, "user.link_made", user)
     return _new_link(session, clock, user.id, hours=LINK_HOURS, signs_in=signs_in)
 
 
@@ -290,5 +291,5 @@ def _free_name(session: Session, wished: str) -> str:
     raise UserExists(base)
 
 
-def _record(session: Session, clock: Clock, action: str, user: User, **detail: Any) -> None:
-    audit.record(session, clock, action=f"user.{action}", subject=f"user {user.name}", detail=detail)
+def _record(session: Session, clock: Clock, action: AuditAction, user: User, **detail: Any) -> None:
+    audit.record(session, clock, action=action, subject=f"user {user.name}", detail=detail)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
-from holdfast.db.audit_events import acting_user
+from holdfast.db.audit_events import AuditAction, acting_user
 from holdfast.db.engine import Database
 from holdfast.editions import queries
 from holdfast.editions.composition import assess
@@ -72,7 +73,8 @@ class EditionDecisions:
             made = {"state": state, "reason": reason, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
             kept = None if state is Acceptance.PENDING else made
             queries.mark_shard(job, state.value, now=now, details={"operator_acceptance": kept})
-            action = "edition.gap_accepted" if state is Acceptance.ACCEPTED_GAP else f"edition.shard_{state}"
+            word = "gap_accepted" if state is Acceptance.ACCEPTED_GAP else f"shard_{state}"
+            action = cast(AuditAction, f"edition.{word}")
             audit.record(session, self._clock, action=action, subject=f"job {job_id}", detail={"reason": reason})
 
         return self._decide(edition_id, write, is_outdated=False, apply=apply)
@@ -104,7 +106,7 @@ class EditionDecisions:
                     f"an edition keeps {_MOST_DECISIONS} decisions about addresses; exclude them in its source"
                 )
             row.coverage_summary = {**row.coverage_summary, "decisions": kept}
-            action, subject = f"edition.page_{state}", f"edition {edition_id}"
+            action, subject = cast(AuditAction, f"edition.page_{state}"), f"edition {edition_id}"
             detail = {"url": address.fetch, "reason": reason}
             audit.record(session, self._clock, action=action, subject=subject, detail=detail)
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from holdfast import audit
 from holdfast.clock import Clock, to_micros
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, WarcFile
 from holdfast.editions import queries
@@ -98,7 +99,7 @@ def _record(database: Database, clock: Clock, view: EditionView, name: str, list
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
             row.frozen_path = f"editions/{view.source.code}/{row.year}/{name}"
-            action = "edition.frozen" if before is None else "edition.frozen_again"
+            action: AuditAction = "edition.frozen" if before is None else "edition.frozen_again"
             audit.record(
                 session,
                 clock,

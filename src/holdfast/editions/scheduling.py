@@ -19,6 +19,7 @@ from holdfast import audit
 from holdfast.archive_tool.outcome import operator_state, rescue_word
 from holdfast.clock import Clock
 from holdfast.config import ZimitSettings
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
@@ -82,7 +83,7 @@ class Campaigns:
         """Attach jobs of the year that belong to no edition to one, unchanged."""
         return self._run(request, self._salvage_one, action="edition.salvaged")
 
-    def _run(self, request: CampaignRequest, one: _EntriesOfSource, *, action: str) -> Plan:
+    def _run(self, request: CampaignRequest, one: _EntriesOfSource, *, action: AuditAction) -> Plan:
         now = self._clock.now()
         year = campaign.campaign_year(request.year, now=now)
         plan = Plan(year=year, entries=(), applied=False)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
 from holdfast.errors import Conflict
@@ -278,6 +279,6 @@ def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *,
     return len(missed)
 
 
-def _audit(session: Session, clock: Clock, action: str, feed: Feed) -> None:
+def _audit(session: Session, clock: Clock, action: AuditAction, feed: Feed) -> None:
     subject, detail = f"feed {feed.id}", {"url": feed.url, "source_id": feed.source_id, "kind": feed.kind}
     audit.record(session, clock, action=action, subject=subject, detail=detail)

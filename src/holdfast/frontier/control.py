@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.db.audit_events import acting_user, append_event
+from holdfast.db.audit_events import AuditAction, acting_user, append_event
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.frontier import control_queries as queries
 from holdfast.frontier import sql
@@ -103,7 +103,7 @@ class FrontierControl:
     def __init__(self, connection: Connection, clock: Clock, adding: Adding) -> None:
         self._connection, self._clock, self._adding = connection, clock, adding
 
-    def audit(self, action: str, subject: str, **detail: Any) -> Audit:
+    def audit(self, action: AuditAction, subject: str, **detail: Any) -> Audit:
         return lambda tx: append_event(tx, self._clock, action=action, subject=subject, detail=detail)
 
     def set_domain(self, name: str, update: DomainUpdate) -> DomainSettings:

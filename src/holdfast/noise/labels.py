@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
-from holdfast.db.audit_events import acting_user
+from holdfast.db.audit_events import AuditAction, acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import ManualLabel, Snapshot
 from holdfast.errors import Invalid, NotFound
@@ -124,7 +124,7 @@ def set_label(
         session.flush()
         _put_in_force(session, row, held, now=clock.now())
         detail = {"kind": row.kind, "reason": row.reason, "snapshot_id": row.snapshot_id, "url_key": row.url_key}
-        action = "noise.cleared" if kind is None else "noise.marked"
+        action: AuditAction = "noise.cleared" if kind is None else "noise.marked"
         audit.record(session, clock, action=action, subject=subject, detail=detail)
         return RulingReceipt(subject=subject, noise=kind, snapshots=shown)
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.sources import queries
@@ -436,7 +437,7 @@ def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
     return True
 
 
-def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, action: str) -> None:
+def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, action: AuditAction) -> None:
     for name, value in _values_of_spec(source, spec).items():
         if name != "visibility":
             setattr(source, name, value)
@@ -501,7 +502,7 @@ def is_bare(source: Source) -> bool:
     return not source.config and source.base_url is None
 
 
-def _audit(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:
+def _audit(session: Session, clock: Clock, action: AuditAction, source: Source, config: SourceConfig | None) -> None:
     detail: dict[str, Any] = {"code": source.code, "name": source.name, "visibility": source.visibility}
     # The reason for ignoring robots.txt stays in the log even if the source is edited or deleted later.
     if config is not None and config.robots == "ignore":

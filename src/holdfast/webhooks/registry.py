@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.config import WebhookSettings
-from holdfast.db.audit_events import acting_user
+from holdfast.db.audit_events import AuditAction, acting_user
 from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import Webhook
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
@@ -163,7 +163,7 @@ def add(
     )
     session.add(made)
     session.flush()
-    _audit(session, clock, "added", made, url=made.url, events=made.events, sources=made.sources)
+    _audit(session, clock, "webhook.added", made, url=made.url, events=made.events, sources=made.sources)
     return webhook_record(made, secret=secret)
 
 
@@ -208,7 +208,15 @@ def change(
     row.updated_at = now
     after = {"url": row.url, "events": row.events, "sources": row.sources}
     changed = {name: [before[name], after[name]] for name in after if before[name] != after[name]}
-    _audit(session, clock, "changed", row, **changed, enabled=row.disabled_at is None, new_secret=secret is not None)
+    _audit(
+        session,
+        clock,
+        "webhook.changed",
+        row,
+        **changed,
+        enabled=row.disabled_at is None,
+        new_secret=secret is not None,
+    )
     return webhook_record(row, secret=secret)
 
 
@@ -220,7 +228,7 @@ def rotate(session: Session, clock: Clock, webhook_id: int, *, at_once: bool = F
     row, now, secret = find(session, webhook_id), moment_in(session, clock), new_secret()
     row.previous_secret, row.previous_until = (None, None) if at_once else (row.secret, now + OVERLAP)
     row.secret, row.updated_at = secret, now
-    _audit(session, clock, "secret_rotated", row, at_once=at_once)
+    _audit(session, clock, "webhook.secret_rotated", row, at_once=at_once)
     return webhook_record(row, secret=secret)
 
 
@@ -236,7 +244,7 @@ def remove(write: Callable[[], AbstractContextManager[Session]], clock: Clock, w
             dropped = queries.drop_of_webhook(session, webhook_id=webhook_id, limit=_PORTION)
     with write() as session:
         row = find(session, webhook_id)
-        _audit(session, clock, "removed", row, url=row.url)
+        _audit(session, clock, "webhook.removed", row, url=row.url)
         session.delete(row)
 
 
@@ -250,7 +258,7 @@ def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int)
     row.state, row.attempts, row.next_at, row.finished_at = "pending", 0, moment_in(session, clock), None
     # A process that is sending it now must not write over this: its lease is gone.
     row.lease_token = row.lease_until = None
-    _audit(session, clock, "redelivered", hook, delivery=delivery_id)
+    _audit(session, clock, "webhook.redelivered", hook, delivery=delivery_id)
     return delivery_record(row, queries.attempts_of(session, [row.id])[row.id])
 
 
@@ -324,5 +332,5 @@ def _sources(session: Session, codes: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(codes))
 
 
-def _audit(session: Session, clock: Clock, action: str, row: Webhook, **detail: Any) -> None:
-    audit.record(session, clock, action=f"webhook.{action}", subject=f"webhook {row.id}", detail=detail)
+def _audit(session: Session, clock: Clock, action: AuditAction, row: Webhook, **detail: Any) -> None:
+    audit.record(session, clock, action=action, subject=f"webhook {row.id}", detail=detail)

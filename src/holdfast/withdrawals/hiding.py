@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
-from holdfast.db.audit_events import acting_user
+from holdfast.db.audit_events import AuditAction, acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
@@ -271,7 +271,7 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
 
     Return the number of affected stored captures.
     """
-    done = "shown" if reason is None else "hidden"
+    action: AuditAction = "snapshot.shown" if reason is None else "snapshot.hidden"
     snapshot_id, key = target
     # The link texts that other pages have from it are hidden and shown with it.
     for named in [*named_by(session, *target)] or [[]]:
@@ -280,7 +280,7 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
         row.created_at = clock.now()
         session.add(row)
     detail = {"reason": reason, "snapshot_id": snapshot_id, "url_key": key}
-    audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
+    audit.record(session, clock, action=action, subject=subject, detail=detail)
     session.flush()
     return count_concerned(session, *target)
 

@@ -11,13 +11,14 @@ from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
+from holdfast.db.audit_events import AuditAction
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict
 from holdfast.jobs import store
@@ -85,7 +86,7 @@ class JobActions:
         if source.enabled:
             self._schedule(session, made, now=now)
         self._note(made)
-        self._tell(session, "created", made)
+        self._tell(session, "job.created", made)
         emit(session, [status(made.id, state_of(made), created=True)], now=now)
         return Upserted(job=made, created=True, warnings=config.warnings())
 
@@ -100,7 +101,7 @@ class JobActions:
         made = self._insert(session, spec, source, config, kind=kind)
         # `rhythm_at` keeps the date, so that nothing that wakes the job later runs it earlier.
         made.next_run_at = made.rhythm_at = max(at, now)
-        self._tell(session, "created", made)
+        self._tell(session, "job.created", made)
         session.flush()
         emit(session, [status(made.id, State.PENDING, created=True)], now=now)
         return made
@@ -129,7 +130,7 @@ class JobActions:
             for name, value in (("interval_minutes", None), ("anchor", None), ("schedule_enabled", False)):
                 setattr(job, name, value)
             job.updated_at = self._clock.now()
-            self._tell(session, "replanned", job)
+            self._tell(session, "job.replanned", job)
         elif store.has_executions(session, job_id=job.id):
             self.act(session, job_id, JobAction.CANCEL)
         else:
@@ -158,7 +159,7 @@ class JobActions:
             # Do not queue a run twice.
             job.next_run_at = now if opened is None else None
         self._note(job)
-        self._tell(session, action.value, job)
+        self._tell(session, cast(AuditAction, f"job.{action}"), job)
         emit(session, [event], now=now)
         return job
 
@@ -181,7 +182,7 @@ class JobActions:
         # A worker would start a queued run although its job is shown nowhere.
         _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
-        self._tell(session, "deleted", job)
+        self._tell(session, "job.deleted", job)
         if not store.has_executions(session, job_id=job.id):
             # Its audit entry stays; a row without executions has nothing that refers to it.
             session.delete(job)
@@ -251,7 +252,7 @@ class JobActions:
         elif enabled and not forced and (steps or changed or job.next_run_at is None):
             self._schedule(session, job, now=now)
         self._note(job)
-        self._tell(session, "replanned", job)
+        self._tell(session, "job.replanned", job)
         emit(session, events, now=now)
         return Upserted(job=job, created=False, warnings=config.warnings())
 
@@ -272,9 +273,9 @@ class JobActions:
     def _note(self, job: Job) -> None:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
 
-    def _tell(self, session: Session, action: str, job: Job) -> None:
+    def _tell(self, session: Session, action: AuditAction, job: Job) -> None:
         detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
-        audit.record(session, self._clock, action=f"job.{action}", subject=f"job {job.id}", detail=detail)
+        audit.record(session, self._clock, action=action, subject=f"job {job.id}", detail=detail)
 
 
 def _rests(job: Job, spec: JobSpec) -> bool:
@@ -420,7 +421,7 @@ def reset_retries(
     return RetriesReset(applied=apply, **{name: tuple(found) for name, found in fates.items()})
 
 
-def _tell(session: Session, clock: Clock, action: str, job_id: int, **detail: object) -> None:
+def _tell(session: Session, clock: Clock, action: AuditAction, job_id: int, **detail: object) -> None:
     audit.record(session, clock, action=action, subject=f"job {job_id}", detail=detail)
 
 
