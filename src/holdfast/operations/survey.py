@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address, ip_network
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from holdfast.config import Settings
 from holdfast.crawl.outcomes import follow
@@ -41,7 +41,7 @@ from holdfast.sources.contact import contact_of, remember_contact
 from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.sources.queries import SiteSource
 from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsRecord, UrlKind
-from holdfast.urls import DEFAULT, Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
+from holdfast.urls import DEFAULT, Base, ResolvedLink, Scope, ScopeVerdict, Url, parse, parse_seed, registrable, resolve
 from holdfast.warc.payload import parse_head
 
 LIMIT_S: Final = 25.0
@@ -64,6 +64,25 @@ _PASSWORD = re.compile(rb"<input[^>]{0,200}type\s*=\s*[\"']?password", re.IGNORE
 _FEW_LINKS: Final = 3
 
 
+SurveyWarning = Literal[
+    "cut_short",
+    "long_delay",
+    "page_forbidden",
+    "all_forbidden",
+    "sign_in_needed",
+    "refused",
+    "error_status",
+    "not_html",
+    "noindex",
+    "nofollow",
+    "sign_in",
+    "no_links",
+    "page_cut",
+    "other_site",
+]
+"""What a warning of a survey is about; the web application has a sentence for each."""
+
+
 @record
 class SurveyedAddress:
     """A URL that the survey found."""
@@ -76,6 +95,10 @@ class SurveyedAddress:
     """According to robots.txt; null if the robots.txt of that host was not read."""
     reason: Operator[str]
     """The deciding rule, in words."""
+    rule: Operator[str | None] = None
+    """The deciding rule: in scope, the line of robots.txt; else that of the source, such as `exclude:/calendar/`."""
+    line: Operator[int | None] = None
+    """Number of that line in robots.txt."""
 
 
 @record
@@ -146,6 +169,8 @@ class SiteSurvey:
     estimated_s: Operator[float | None]
     """Time for the pages at this delay, without images and style sheets. Null if the number of pages is unknown."""
     warnings: Operator[tuple[str, ...]]
+    warning_codes: Operator[tuple[SurveyWarning, ...]]
+    """The code of each warning, in the same order."""
 
 
 SiteOf = Callable[[str], SiteSource]
@@ -217,14 +242,14 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf
             walk.is_cut = True
             if walk.state is None:
                 raise LiveFailed(f"{url.origin} did not answer within {LIMIT_S:g} s; try again later") from None
-            walk.warnings.append(f"The survey ended after {LIMIT_S:g} s; the crawl will find more.")
+            walk.warn("cut_short")
         return walk.survey(url, site_of)
 
 
 class _Candidates:
     def __init__(self) -> None:
         self.urls: dict[int, ResolvedLink] = {}
-        self.left_out: dict[int, tuple[ResolvedLink, str]] = {}
+        self.left_out: dict[int, tuple[ResolvedLink, ScopeVerdict]] = {}
 
     def add(self, links: Iterable[ResolvedLink], scope: Scope) -> int:
         """Add links; return how many of them are in scope and new."""
@@ -234,7 +259,7 @@ class _Candidates:
             if verdict.allowed:
                 self.urls.setdefault(link.hash64, link)
             elif len(self.left_out) < _SHOWN_LEFT_OUT:
-                self.left_out.setdefault(link.hash64, (link, rule_sentence(verdict)))
+                self.left_out.setdefault(link.hash64, (link, verdict))
         return len(self.urls) - before
 
 
@@ -250,7 +275,10 @@ class _Walk:
         self._linked, self._listed = _Candidates(), _Candidates()
         self._sitemaps: list[SurveyedSitemap] = []
         self.is_cut = self.has_no_https = False
-        self.warnings: list[str] = []
+        self._warnings: list[tuple[SurveyWarning, str]] = []
+
+    def warn(self, code: SurveyWarning, **values: object) -> None:
+        self._warnings.append((code, _WARNINGS[code].format(**values)))
 
     async def open(self, url: Url) -> None:
         """Fetch robots.txt and the first page; raise LiveFailed or AddressForbidden if the site cannot be reached."""
@@ -268,9 +296,7 @@ class _Walk:
                 raise
             await self._know_robots()
             self.is_cut = True
-            self.warnings.append(
-                f"robots.txt asks for {wait_s:g} s between two requests, so the first page was not read."
-            )
+            self.warn("long_delay", wait_s=wait_s)
             return None
         if answer is None:
             raise LiveFailed(
@@ -295,8 +321,7 @@ class _Walk:
                 f"{url.origin}/robots.txt answered with status {self.state.status}, so nothing may be requested there "
                 "now; try again later"
             )
-        said = answer_of(self._rules, url)
-        self.warnings.append(f"robots.txt forbids the first page ({said.reason}), so it was not requested.")
+        self.warn("page_forbidden", reason=answer_of(self._rules, url).reason)
 
     async def _know_robots(self) -> None:
         self.state = state = await self._client.robots(self.url, _PAGE, stored=True)
@@ -313,12 +338,10 @@ class _Walk:
 
     def _read_page(self, answer: FetchedDocument) -> None:
         head, status = parse_head(answer.fetched.response_head), answer.fetched.status
-        if (sentence := _status_warning(status)) is not None:
-            self.warnings.append(sentence)
+        if status >= 400:
+            self.warn(_OF_STATUS.get(status, "error_status"), status=status)
         if (head.media_type or "") not in _HTML:
-            self.warnings.append(
-                f"The first page is not HTML but {head.media_type or 'of an unknown type'}: it has no links to follow."
-            )
+            self.warn("not_html", kind=head.media_type or "of an unknown type")
             return
         if looks_pathological(answer.body):
             self._page = ParsedPage(links=scan_links(answer.body))
@@ -334,20 +357,16 @@ class _Walk:
         links = () if self._page.nofollow else resolve(base, [link.url for link in self._page.links])
         own = self.url.hash64
         self._linked.add((link for link in links if link.hash64 != own), self._scope)
-        self.warnings += self._page_warnings(answer)
-
-    def _page_warnings(self, answer: FetchedDocument) -> Iterable[str]:
         if self._page.noindex:
-            yield "The first page asks not to be indexed (noindex): it is archived, but search does not show it."
+            self.warn("noindex")
         if self._page.nofollow:
-            yield "The first page asks crawlers not to follow its links (nofollow): only sitemaps lead further."
-        few = len(self._linked.urls) <= _FEW_LINKS
-        if few and _PASSWORD.search(answer.body):
-            yield "The first page looks like a sign-in page; a crawl sees only what everybody can see."
-        elif not self._linked.urls and not self._page.nofollow and 200 <= answer.fetched.status < 300:
-            yield "The first page has no links to its own site; JavaScript may build them, and the crawler runs none."
+            self.warn("nofollow")
+        if len(self._linked.urls) <= _FEW_LINKS and _PASSWORD.search(answer.body):
+            self.warn("sign_in")
+        elif not self._linked.urls and not self._page.nofollow and 200 <= status < 300:
+            self.warn("no_links")
         if answer.is_cut:
-            yield f"The first page is larger than {_PAGE.body_bytes:,} bytes; links behind that were not read."
+            self.warn("page_cut")
 
     async def read_sitemaps(self) -> None:
         if not self._plan.sitemaps or self._plan.scope == "page":
@@ -418,10 +437,10 @@ class _Walk:
     def survey(self, typed: Url, site_of: SiteOf) -> SiteSurvey:
         assert self.state is not None
         if registrable(typed.host) != registrable(self.url.host):
-            self.warnings.append(f"{typed.host} leads to another site, {self.url.host}; that one would be crawled.")
+            self.warn("other_site", typed=typed.host, host=self.url.host)
         addresses, known, judged, forbidden = self._sample()
         if judged and judged == forbidden:
-            self.warnings.append("robots.txt forbids every address that was found; a crawl would fetch nothing.")
+            self.warn("all_forbidden")
         count = round(known * (1 - forbidden / max(1, judged))) if self._listed.urls else None
         delay_s = self._delay_s()
         pages = count if count is None or not self._plan.max_pages else min(count, self._plan.max_pages)
@@ -448,7 +467,8 @@ class _Walk:
             linked_pages=len(self._linked.urls),
             delay_s=delay_s,
             estimated_s=None if pages is None else pages * delay_s,
-            warnings=tuple(self.warnings),
+            warnings=tuple(sentence for _, sentence in self._warnings),
+            warning_codes=tuple(code for code, _ in self._warnings),
         )
 
     def _delay_s(self) -> float:
@@ -500,6 +520,8 @@ class _Walk:
                 in_scope=True,
                 allowed=None if said is None else said.allowed,
                 reason="its host has its own robots.txt, which the crawl reads first" if said is None else said.reason,
+                rule=None if said is None else said.rule,
+                line=None if said is None else said.line,
             )
             if is_forbidden:
                 shown[False].append(one)
@@ -509,8 +531,15 @@ class _Walk:
         # A link of the page may be in a sitemap, too: the first mention counts.
         left_out: dict[int, SurveyedAddress] = {}
         for where, seen in (("page", self._linked), ("sitemap", self._listed)):
-            for key, (link, sentence) in seen.left_out.items():
-                out = SurveyedAddress(url=link.fetch, found_in=where, in_scope=False, allowed=None, reason=sentence)
+            for key, (link, verdict) in seen.left_out.items():
+                out = SurveyedAddress(
+                    url=link.fetch,
+                    found_in=where,
+                    in_scope=False,
+                    allowed=None,
+                    reason=rule_sentence(verdict),
+                    rule=verdict.rule,
+                )
                 left_out.setdefault(key, out)
         addresses = (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *islice(left_out.values(), _SHOWN_LEFT_OUT))
         return addresses, len(found), judged, forbidden
@@ -540,11 +569,27 @@ def _private(sentence: str) -> AddressForbidden:
     )
 
 
-def _status_warning(status: int) -> str | None:
-    if status in (401, 407):
-        return f"The first page asks for a password (status {status}); a crawl sees only what everybody can see."
-    if status in (403, 429):
-        return f"The site refuses our crawler (status {status}); ask its owner for access before you crawl it."
-    if status >= 400:
-        return f"The first page answers with an error (status {status}); check the address."
-    return None
+_WARNINGS: Final[dict[SurveyWarning, str]] = {
+    "cut_short": f"The survey ended after {LIMIT_S:g} s; the crawl will find more.",
+    "long_delay": "robots.txt asks for {wait_s:g} s between two requests, so the first page was not read.",
+    "page_forbidden": "robots.txt forbids the first page ({reason}), so it was not requested.",
+    "all_forbidden": "robots.txt forbids every address that was found; a crawl would fetch nothing.",
+    "sign_in_needed": (
+        "The first page asks for a password (status {status}); a crawl sees only what everybody can see."
+    ),
+    "refused": "The site refuses our crawler (status {status}); ask its owner for access before you crawl it.",
+    "error_status": "The first page answers with an error (status {status}); check the address.",
+    "not_html": "The first page is not HTML but {kind}: it has no links to follow.",
+    "noindex": "The first page asks not to be indexed (noindex): it is archived, but search does not show it.",
+    "nofollow": "The first page asks crawlers not to follow its links (nofollow): only sitemaps lead further.",
+    "sign_in": "The first page looks like a sign-in page; a crawl sees only what everybody can see.",
+    "no_links": "The first page has no links to its own site; JavaScript may build them, and the crawler runs none.",
+    "page_cut": f"The first page is larger than {_PAGE.body_bytes:,} bytes; links behind that were not read.",
+    "other_site": "{typed} leads to another site, {host}; that one would be crawled.",
+}
+_OF_STATUS: Final[dict[int, SurveyWarning]] = {
+    401: "sign_in_needed",
+    407: "sign_in_needed",
+    403: "refused",
+    429: "refused",
+}

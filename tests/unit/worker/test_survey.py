@@ -144,6 +144,8 @@ def test_survey_when_robots_forbids_all(settings: Settings, site: Site) -> None:
     assert [one.path for one in site.log()] == ["/robots.txt"]
     assert "robots.txt forbids the first page (line 2 forbids it: Disallow: /)" in found.warnings[0]
     assert found.warnings[1] == "robots.txt forbids every address that was found; a crawl would fetch nothing."
+    assert found.warning_codes == ("page_forbidden", "all_forbidden")
+    assert (found.addresses[0].line, found.addresses[0].rule) == (2, "Disallow: /")
     assert (found.addresses[0].in_scope, found.addresses[0].allowed) == (True, False)
 
 

@@ -34,7 +34,7 @@ def list_webhooks(
 
 
 EventWord = Annotated[str, StringConstraints(max_length=40)]
-_EVENTS = "Events to be told of: names as `execution.failed`, or groups as `job.*`; empty means all."
+_EVENTS = "Events to send: names such as `execution.failed`, or groups as `job.*`; empty means all."
 _SOURCES = "Codes of the sources whose events are sent; empty means all."
 
 

@@ -414,6 +414,8 @@ class SchedulerMetrics:
     """In total; if it grows, workers die or hang."""
     warnings: Operator[list[str]]
     """A success rate below 0.8, or repeated stale locks."""
+    warning_codes: Operator[list[Literal["low_success", "stale_locks"]]]
+    """The code of each warning, in the same order."""
 
 
 def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | None) -> SchedulerMetrics:
@@ -426,10 +428,13 @@ def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | 
         average_duration_ms=lately["duration_ms"] / runs if runs else 0.0,
         success_rate=lately["succeeded"] / finished if finished else 1.0,
     )
-    warnings = []
+    warnings: list[str] = []
+    codes: list[Literal["low_success", "stale_locks"]] = []
     if figures.success_rate < LOW_SUCCESS and finished >= _ENOUGH_RUNS:
+        codes.append("low_success")
         warnings.append(f"only {figures.success_rate:.0%} of the runs of the last 24 hours succeeded")
     if lately["stale_locks"] >= _STALE_OFTEN:
+        codes.append("stale_locks")
         warnings.append(f"{lately['stale_locks']} stale locks in 24 hours: workers die or hang")
     return SchedulerMetrics(
         jobs={state.value: states.get(state.value, 0) for state in State},
@@ -438,4 +443,5 @@ def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | 
         last_metrics_update=now,
         stale_locks_cleared=ever["stale_locks"],
         warnings=warnings,
+        warning_codes=codes,
     )

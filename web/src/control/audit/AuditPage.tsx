@@ -41,7 +41,7 @@ export function AuditPage() {
         <DataTable caption={t("title")} rows={list.rows ?? []} keyOf={(row) => row.id} empty={list.rows ? <Notice title={common("noMatches")}>{t("noneHow")}</Notice> : list.error ? null : <p role="status" className="text-soft">{common("loading")}</p>} columns={[
           { head: t("when"), cell: (row) => <span className="text-sm whitespace-nowrap"><Moment at={row.at} /></span> },
           { head: t("who"), cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, actor: row.actor })}>{row.actor}</button> },
-          { head: t("didWhat"), cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, action: row.action })}>{row.action}</button> },
+          { head: t("didWhat"), cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, action: row.action })}>{actionName(row.action)}</button> },
           { head: t("toWhat"), cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, subject: row.subject })}>{row.subject}</button> },
           { head: t("detail"), cell: (row) => <Detail event={row} /> },
         ]} />
@@ -49,6 +49,11 @@ export function AuditPage() {
       </div>
     </>
   );
+}
+
+/** Name an action; one that only an older release recorded is named by its code. */
+function actionName(action: string): string {
+  return `action.${action}` in t.en ? t.of("action", action) : action;
 }
 
 function Detail({ event }: { event: AuditEvent }) {

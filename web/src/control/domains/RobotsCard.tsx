@@ -5,6 +5,7 @@ import { Problem } from "@/app/Problem";
 import { domainRoute } from "@/app/careRoutes";
 import type { Deed } from "@/control/page/Done";
 import { Moment } from "@/control/live/Moment";
+import { robotsText } from "@/control/executions/outcomes";
 import { sentence } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
@@ -40,7 +41,7 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
       {refresh.error ? <div className="mb-4"><Problem problem={refresh.error} /></div> : null}
       {data?.ruling && (
         <div className="mb-4"><Notice tone={data.ruling.allowed ? "good" : "bad"} title={t(data.ruling.allowed ? "allowed" : "notAllowed", { url: data.ruling.url })}>
-          {sentence(data.ruling.reason)}
+          {robotsText(data.ruling) === null ? <span lang="en">{sentence(data.ruling.reason)}</span> : sentence(robotsText(data.ruling) ?? "")}
         </Notice></div>
       )}
       {data && (

@@ -85,7 +85,7 @@ export function ExecutionPage() {
 /** How it ended, and what that means. */
 function Ending({ run }: { run: Execution }) {
   if (!run.sentence || run.ending === null) return null;
-  const said = run.ending === "failed" && run.error_message ? run.error_message : sentence(endingText(run.sentence));
+  const said = run.ending === "failed" && run.error_message ? run.error_message : sentence(endingText({ ...run, sentence: run.sentence }));
   const left = run.shortfalls["stopped"] ?? 0;
   const isStopped = run.ending === "stopped";
   const trouble = run.ending === "failed" ? null : run.error_message;

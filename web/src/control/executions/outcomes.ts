@@ -19,11 +19,31 @@ export function reasonText(reason: string): string {
   return kind === "over_limit" || kind === "trap" ? t.of("reason", detail) : t.of("reason", reason);
 }
 
+interface Ruling {
+  allowed: boolean;
+  line: number | null;
+  rule: string | null;
+}
+
+/** Say which line of robots.txt decides about an address; null where none does. */
+export function robotsText({ allowed, line, rule }: Ruling): string | null {
+  return line === null ? null : t(allowed ? "lineAllows" : "lineForbids", { line: String(line), rule: rule ?? "" });
+}
+
+/** Say which rule of a source decides about an address; null for what only the server's own sentence says. */
+export function ruleText(rule: string, isInScope: boolean): string | null {
+  const [kind = "", ...rest] = rule.split(":");
+  const what = rest.join(":");
+  const [group, word] = kind === "scope" ? [isInScope ? "in" : "out", what] : ["rule", kind];
+  return `${group}.${word}` in t.en ? t.of(group, word, { what: kind === "trap" ? t.of("reason", what) : what }) : null;
+}
+
 /** How a run ended, in the language of the page; in French without the counts, which the summary of the run has. */
-export function endingText(sentence: string): string {
+export function endingText({ state, reason, sentence }: { state: string; reason: string | null; sentence: string }): string {
   if (spoken.language === "en") return sentence;
-  const known = Object.keys(t.en).find((key) => key.startsWith("end.") && sentence.startsWith(key.slice(4)));
-  return known ? t.of("end", known.slice(4)) : sentence;
+  // Tools and imports give no reason for a good end.
+  const rule = `${state}.${reason ?? (state === "completed" ? "done" : "")}`;
+  return t.of("end", `end.${rule}` in t.en ? rule : "otherwise");
 }
 
 /** How an outcome looks; its word comes from the server. */

@@ -1,4 +1,5 @@
 import { spoken, spokenDate } from "@/language/spoken";
+import { ruleText } from "@/control/executions/outcomes";
 import { sentence } from "@/control/page/words";
 import { t } from "@/language/control/explain";
 import type { Explanation } from "./useExplanation";
@@ -28,7 +29,10 @@ export function scopesSaid(sources: Explanation["sources"]): string {
 
 /** What the rules of one source say; its name stands before it. */
 export function scopeSaid(one: Explanation["sources"]["inScope"][number]): string {
-  if (spoken.language !== "en") return t(one.inScope === null ? "scopeOne.unknown" : one.inScope ? "scopeOne.in" : "scopeOne.out");
+  if (spoken.language !== "en") {
+    const why = one.rule && one.inScope !== null ? ruleText(one.rule, one.inScope) : null;
+    return `${t(one.inScope === null ? "scopeOne.unknown" : one.inScope ? "scopeOne.in" : "scopeOne.out")}${why ? `\u00a0: ${why}` : ""}`;
+  }
   return one.sentence.startsWith(`${one.source} `) ? one.sentence.slice(one.source.length + 1) : one.sentence;
 }
 

@@ -11,6 +11,7 @@ import { LiveSign } from "../live/LiveSign";
 import { Moment } from "../live/Moment";
 import { useCrawlNews } from "../overview/useOverview";
 import { LogView } from "../executions/LogView";
+import { endingText } from "../executions/outcomes";
 import { PausedNotice } from "../executions/Paused";
 import { scheduleText } from "../sources/schedule";
 import { JobActions } from "./JobActions";
@@ -76,11 +77,20 @@ function Runs({ id }: { id: number }) {
         { head: t("took"), isNumber: true, cell: (run) => (run.duration_ms === null ? "–" : duration(run.duration_ms / 1000)) },
         { head: t("pagesHead"), isNumber: true, cell: (run) => count(run.items_crawled) },
         { head: t("failed"), isNumber: true, cell: (run) => count(run.items_failed) },
-        { head: t("how"), cell: (run) => <span className="text-sm break-words">{run.error_message ?? run.sentence ?? ""}</span> },
+        { head: t("how"), cell: (run) => <HowItEnded run={run} /> },
       ]} />
       {data && data.total > data.executions.length && <p className="mt-2 text-sm text-soft">{t("older", { count: data.total - data.executions.length })}</p>}
     </Card>
   );
+}
+
+type ExecutionRow = NonNullable<ReturnType<typeof useJobExecutions>["data"]>["executions"][number];
+
+/** Its error in the server's words, else its ending in the language of the page. */
+function HowItEnded({ run }: { run: ExecutionRow }) {
+  if (run.error_message) return <span lang="en" className="text-sm break-words">{run.error_message}</span>;
+  if (run.ending === null || run.sentence === null) return <span className="text-sm break-words">{run.sentence}</span>;
+  return <span className="text-sm break-words">{endingText({ ...run, sentence: run.sentence })}</span>;
 }
 
 function Settings({ job }: { job: Job }) {

@@ -27,7 +27,7 @@ export function WaitNotice({ run, job }: { run: Run | null | undefined; job: Pla
 
 function explained({ waits_for: why, sentence: said }: Run) {
   // The machine, its directory and the moment are in the server's sentence only.
-  if (!why || why === "machine" || why === "time") return sentence(said ?? "");
+  if (!why || why === "machine" || why === "time") return <span lang="en">{sentence(said ?? "")}</span>;
   return withParts(t(why), { serve: <code>holdfast serve</code>, start: <code>holdfast start-worker</code> });
 }
 

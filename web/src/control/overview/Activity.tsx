@@ -11,7 +11,7 @@ import { ChartOrTable } from "../charts/ChartOrTable";
 import { perSecond } from "../charts/columns";
 import { bytes, count, rate, share } from "../charts/format";
 import { TimeChart } from "../charts/TimeChart";
-import { outcomeTone } from "../executions/outcomes";
+import { outcomeTone, outcomeWord } from "../executions/outcomes";
 import { Moment } from "../live/Moment";
 import { statusName, statusTone } from "./statusNames";
 import { useActivity, useSeries, wholeSteps, type Activity as Figures, type BusyBy } from "./useOverview";
@@ -116,10 +116,10 @@ function GivenUp({ data }: Shown) {
       <DataTable caption={t("givenUpCaption")} rows={data?.unreachableHosts ?? []} keyOf={(host) => host.domain}
         empty={data ? <p className="text-soft">{t("noneGivenUp")}</p> : <Placeholder lines={1} />} columns={[
           { head: t("host"), cell: (host) => <DomainLink domain={host.domain} /> },
-          { head: t("reason"), cell: (host) => <span className="break-words">{host.reason}{host.failures > 0 && <span className="text-soft"> {t("inARow", { count: host.failures })}</span>}</span> },
+          { head: t("reason"), cell: (host) => <span className="break-words"><span lang="en">{host.reason}</span>{host.failures > 0 && <span className="text-soft"> {t("inARow", { count: host.failures })}</span>}</span> },
           { head: t("since"), cell: (host) => <Moment at={host.since} relative /> },
           { head: t("nextTry"), cell: (host) => <Moment at={host.nextTryAt} relative /> },
-          { head: t("whatToDo"), cell: (host) => <>{host.nextStep} <Link to="/control/domains/$domain" params={{ domain: host.domain }} aria-label={t("openHostOf", { host: host.domain })} className="inline-block min-h-6">{t("openHost")}</Link></> },
+          { head: t("whatToDo"), cell: (host) => <>{t("hostStep", { host: host.domain })} <Link to="/control/domains/$domain" params={{ domain: host.domain }} aria-label={t("openHostOf", { host: host.domain })} className="inline-block min-h-6">{t("openHost")}</Link></> },
         ]} />
     </Card>
   );
@@ -153,5 +153,5 @@ function PageCell({ page }: { page: Page }) {
 }
 
 function OutcomeCell({ page }: { page: Page }) {
-  return <><Tag tone={outcomeTone(page.outcome)}>{page.word}</Tag>{page.status !== null && <span className="block text-sm break-words text-soft">{statusName(page.status)}</span>}</>;
+  return <><Tag tone={outcomeTone(page.outcome)}>{outcomeWord(page.word)}</Tag>{page.status !== null && <span className="block text-sm break-words text-soft">{statusName(page.status)}</span>}</>;
 }

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
-import { count, duration } from "@/control/charts/format";
+import { count, duration, share } from "@/control/charts/format";
 import { Moment } from "@/control/live/Moment";
 import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
@@ -37,7 +37,7 @@ export function SchedulerPage() {
       {day.error || metrics.error || preview.error ? <div className="mb-4"><Problem problem={day.error ?? metrics.error ?? preview.error} onAgain={() => { void day.refetch(); void metrics.refetch(); }} /></div> : null}
       {/* All at once: figures, warnings and runs that come one by one push each other down. */}
       {[day, metrics, runs].some(({ isPending }) => isPending) ? <p role="status" className="min-h-screen text-soft">{t("loading")}</p> : <>
-      {metrics.data?.warnings.map((warning) => <div key={warning} className="mb-4"><Notice tone="warn" title={warning} /></div>)}
+      {metrics.data?.warning_codes.map((code) => <div key={code} className="mb-4"><Notice tone="warn" title={t(`warning.${code}`, { share: share(metrics.data.executions.success_rate) })} /></div>)}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
         <Figure label={t("score")} value={day.data ? day.data.distribution_score.toFixed(2) : "–"} note={day.data ? (day.data.rebalance_advised ? t("advised") : t("even")) : undefined} />
         <Figure label={t("jobsOfDay")} value={day.data ? count(day.data.total_jobs) : "–"} note={day.data?.peak_count ? t("mostAt", { time: hourClock(day.data.peak_hour), number: day.data.peak_count }) : undefined} />

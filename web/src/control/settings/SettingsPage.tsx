@@ -9,7 +9,7 @@ import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { ORIGINS, readAskedSettings, type AskedSettings } from "./asked";
-import { groupName, grouped } from "./grouped";
+import { descriptionOf, groupName, grouped } from "./grouped";
 import { useSettings, type Setting } from "./useSettings";
 import { t } from "@/language/control/settings";
 import { t as common } from "@/language/control/common";
@@ -59,9 +59,14 @@ function Group({ name, settings, isOpen }: { name: string; settings: Setting[]; 
 function Table({ caption, rows }: { caption: string; rows: Setting[] }) {
   return (
     <DataTable caption={caption} rows={rows} keyOf={(row) => row.name} empty={null} columns={[
-      { head: t("setting"), cell: (row) => <><code className="text-sm break-all">{row.name}</code><span lang="en" className="block text-sm text-soft">{row.description}</span></> },
+      { head: t("setting"), cell: (row) => <><code className="text-sm break-all">{row.name}</code><Description setting={row} /></> },
       { head: t("value"), cell: (row) => <code className="text-sm break-all">{row.value === null || row.value === "" ? "–" : String(row.value)}</code> },
       { head: t("setBy"), cell: (row) => <Tag tone={row.origin === "default" ? "plain" : "accent"}>{t(`from.${row.origin}`)}</Tag> },
     ]} />
   );
+}
+
+function Description({ setting }: { setting: Setting }) {
+  const { text, lang } = descriptionOf(setting);
+  return <span lang={lang} className="block text-sm text-soft">{text}</span>;
 }

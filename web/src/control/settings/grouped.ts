@@ -1,4 +1,6 @@
 import { t } from "@/language/control/settings";
+import { frSettings } from "@/language/frSettings";
+import { spoken } from "@/language/spoken";
 import type { Setting } from "./useSettings";
 
 export interface SettingGroup {
@@ -9,9 +11,15 @@ export interface SettingGroup {
 /** The first words of names that few settings have: these are in one group. */
 const GENERAL = "general";
 
+/** What a setting is for, and the language of that sentence: a setting without French is described in the server's English. */
+export function descriptionOf({ name, description }: Pick<Setting, "name" | "description">): { text: string; lang: "en" | "fr" } {
+  const french = spoken.language === "fr" ? frSettings[name.replace(/^HOLDFAST_/, "")] : undefined;
+  return french === undefined ? { text: description, lang: "en" } : { text: french, lang: "fr" };
+}
+
 /** Whether a setting has all the words that are looked for, in its name, value or description. */
 function has(setting: Setting, words: readonly string[]): boolean {
-  const text = `${setting.name} ${String(setting.value ?? "")} ${setting.description}`.toLowerCase();
+  const text = `${setting.name} ${String(setting.value ?? "")} ${descriptionOf(setting).text}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

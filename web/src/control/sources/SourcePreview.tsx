@@ -10,9 +10,11 @@ import { duration } from "../charts/format";
 import { Moment } from "../live/Moment";
 import { sentence } from "../page/words";
 import { linesOf } from "./fields";
+import { ruleText } from "../executions/outcomes";
 import { scheduleText } from "./schedule";
 import type { Draft } from "./form";
 import { useSurvey, type Preview, type Survey } from "./useSources";
+import { warningText } from "./warnings";
 import { t } from "@/language/control/sources";
 
 const SHOWN_RUNS = 3;
@@ -49,7 +51,7 @@ export function SourcePreview({ draft, config, preview, wrong, problem, onSample
         {preview && <Judged urls={preview.urls} forbidden={forbidden} />}
         <TextArea label={t("try")} rows={3} spellCheck={false} value={tried} onChange={(event) => { tryOut(event.target.value); onSample([...linesOf(event.target.value), ...read]); }} hint={t("tryHint")} />
       </Card>
-      {preview && preview.warnings.length > 0 && <Notice tone="warn" title={t("check")}><ul className="list-disc pl-4">{preview.warnings.map((warning) => <li key={warning}>{warning}</li>)}</ul></Notice>}
+      {preview && preview.warnings.length > 0 && <Notice tone="warn" title={t("check")}><ul className="list-disc pl-4">{preview.warnings.map((warning) => <li key={warning}>{warningText(warning) ?? <span lang="en">{warning}</span>}</li>)}</ul></Notice>}
     </aside>
   );
 }
@@ -83,12 +85,13 @@ function Judged({ urls, forbidden }: { urls: Preview["urls"]; forbidden: Readonl
   return (
     <ul className="mb-4 max-h-[28rem] space-y-2 overflow-y-auto" tabIndex={0} aria-label={t("addresses")}>
       {urls.map((judged) => {
-        const one = judged.in_scope && forbidden.has(judged.url) ? { ...judged, in_scope: false, sentence: t("robotsForbids") } : judged;
+        const isForbidden = judged.in_scope && forbidden.has(judged.url);
+        const one = isForbidden ? { ...judged, in_scope: false } : judged;
         const Icon = one.in_scope ? CircleCheck : CircleMinus;
         return (
           <li key={one.url} className="flex gap-2">
             <Icon aria-hidden className={`mt-0.5 size-4 shrink-0 ${one.in_scope ? "text-good" : "text-bad"}`} />
-            <span className="min-w-0"><span className="block text-sm break-all">{one.url}</span><span className="text-sm text-soft"><strong className={one.in_scope ? "text-good" : "text-bad"}>{one.in_scope ? t("in") : t("out")}</strong>: {one.sentence}</span></span>
+            <span className="min-w-0"><span className="block text-sm break-all">{one.url}</span><span className="text-sm text-soft"><strong className={one.in_scope ? "text-good" : "text-bad"}>{one.in_scope ? t("in") : t("out")}</strong>: {isForbidden ? t("robotsForbids") : ruleText(one.rule, one.in_scope) ?? <span lang="en">{one.sentence}</span>}</span></span>
           </li>
         );
       })}

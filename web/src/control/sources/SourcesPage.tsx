@@ -15,6 +15,7 @@ import { SearchField } from "../live/SearchField";
 import { readAskedSources, type AskedSources } from "./asked";
 import { scheduleText } from "./schedule";
 import { PAGE_SIZE, useManagedSources, type Source } from "./useSources";
+import { warningText } from "./warnings";
 import { t } from "@/language/control/sources";
 
 /** What is kept, and how. */
@@ -60,6 +61,6 @@ const columns = () => [
   { head: t("schedule"), cell: (source: Source) => scheduleText(source.schedule) },
   { head: t("visible"), cell: (source: Source) => (source.visibility === "members" ? t("members") : t("everybody")) },
   { head: t("scope"), cell: (source: Source) => `${t.of("scopes", source.config.scope ?? "host")}${source.config.seeds && source.config.seeds.length > 1 ? `, ${t("seedCount", { count: source.config.seeds.length })}` : ""}` },
-  { head: t("check"), cell: (source: Source) => (source.warnings.length > 0 ? <span className="text-sm text-warn">{source.warnings.join(" ")}</span> : <span className="text-soft">–</span>) },
+  { head: t("check"), cell: (source: Source) => (source.warnings.length > 0 ? <span className="text-sm text-warn">{source.warnings.map((one) => warningText(one) ?? one).join(" ")}</span> : <span className="text-soft">–</span>) },
   { head: t("changed"), cell: (source: Source) => <Moment at={source.updated_at} relative /> },
 ];

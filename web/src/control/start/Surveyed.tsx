@@ -9,7 +9,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Facts } from "../page/Facts";
 import { NoWorker } from "./NoWorker";
-import { amountsOf, hasParts, isGone, isTaken, pagesIn, robotsIn, scopeIn, timeFor, type Scope, type Survey } from "./survey";
+import { amountsOf, hasParts, isGone, isTaken, pagesIn, reasonIn, robotsIn, scopeIn, timeFor, warningIn, type Scope, type Survey } from "./survey";
 import { t } from "@/language/control/start";
 
 function isPlace(found: string): found is "address" | "page" | "sitemap" {
@@ -32,7 +32,7 @@ export function Surveyed({ survey, scope, onScope, onStart, isStarting, problem 
         </Notice>
       )}
       {isGone(survey) && <Notice tone="bad" title={t("gone", { status: String(survey.status) })}>{t("goneHow")}</Notice>}
-      {!isGone(survey) && survey.warnings.map((warning) => <Notice key={warning} tone="warn" title={<span lang="en">{warning}</span>} />)}
+      {!isGone(survey) && survey.warning_codes.map((code) => <Notice key={code} tone="warn" title={warningIn(survey, code)} />)}
       <Card title={t("would")}>
         <Facts facts={[
           [t("startsAt"), <span key="at" className="break-all">{survey.final_url}</span>],
@@ -41,7 +41,7 @@ export function Surveyed({ survey, scope, onScope, onStart, isStarting, problem 
           [t("pace"), t(survey.robots.crawl_delay_s ? "paceRobots" : "paceIs", { seconds: survey.delay_s })],
           survey.page_count === null ? null : [t("time"), t("timeIs", { time: timeFor(survey.page_count, survey.delay_s) })],
           ["robots.txt", robotsIn(survey)],
-          survey.sitemaps.length === 0 ? null : [t("sitemaps"), <ul key="maps">{survey.sitemaps.map((one) => <li key={one.url} className="break-all">{one.url} <span className="text-soft">({one.problem ?? t("entries", { count: one.entries })})</span></li>)}</ul>],
+          survey.sitemaps.length === 0 ? null : [t("sitemaps"), <ul key="maps">{survey.sitemaps.map((one) => <li key={one.url} className="break-all">{one.url} <span className="text-soft">({one.problem ? <span lang="en">{one.problem}</span> : t("entries", { count: one.entries })})</span></li>)}</ul>],
           [t("contact"), survey.contact],
         ]} />
         <div className="mt-5 space-y-4">
@@ -65,7 +65,7 @@ export function Surveyed({ survey, scope, onScope, onStart, isStarting, problem 
           { head: t("addressHead"), cell: ({ url }) => <span className="break-all">{url}</span> },
           { head: t("foundIn"), cell: ({ found_in }) => (isPlace(found_in) ? t(`found.${found_in}`) : found_in) },
           { head: t("crawled"), cell: (one) => <Tag tone={isTaken(one) ? "good" : "warn"}>{t(isTaken(one) ? "yes" : "no")}</Tag> },
-          { head: t("why"), cell: (one) => <span className="text-sm text-soft break-words">{one.in_scope && one.allowed && one.reason === "no rule matches" ? t("allowed") : one.reason}</span> },
+          { head: t("why"), cell: (one) => <span className="text-sm text-soft break-words">{reasonIn(survey, one)}</span> },
         ]} />
       </Card>
       {survey.robots.lines.length > 0 && (

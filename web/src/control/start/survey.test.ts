@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readAskedStart } from "./asked";
-import { isGone, isLikeAddress, amountsOf, hasParts, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
+import { isGone, isLikeAddress, amountsOf, hasParts, isTaken, pagesIn, reasonIn, robotsIn, scopeIn, warningIn } from "./survey";
 
 const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 0 };
 const few = { robots, page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
@@ -45,4 +45,18 @@ test("the address bar names the job of the crawl, and nothing else", () => {
 test("a word is not an address, and a missing page is nothing to crawl", () => {
   expect([isLikeAddress("nonsense"), isLikeAddress("example.org"), isLikeAddress("http://wiki")]).toEqual([false, true, true]);
   expect([isGone({ status: 404 }), isGone({ status: 410 }), isGone({ status: 200 }), isGone({ status: null })]).toEqual([true, true, false, false]);
+});
+
+test("each address has the rule that decides", () => {
+  const one = { in_scope: true, allowed: true, reason: "as the server says", rule: null, line: null };
+  const said = (address: Partial<Parameters<typeof reasonIn>[1]>, answer: "rules" | "allow_all" | "unreachable" = "rules") => reasonIn({ robots: { ...robots, answer } }, { ...one, ...address });
+  expect([said({}), said({}, "allow_all"), said({ allowed: null })]).toEqual(["in scope, and robots.txt has no rule against it", "in scope, and the site has no robots.txt", "its host has its own robots.txt, which the crawl reads first"]);
+  expect([said({ allowed: false, line: 2, rule: "Disallow: /a" }), said({ allowed: false }, "unreachable")]).toEqual(["line 2 forbids it: Disallow: /a", "robots.txt cannot be read"]);
+  expect([said({ in_scope: false, rule: "scope:host" }), said({ in_scope: false, rule: "exclude:/a:b" }), said({ in_scope: false, rule: "url_refused" })]).toEqual(["it is not on the host of a seed", "the rule exclude /a:b matches", "as the server says"]);
+});
+
+test("a warning names the facts of the survey", () => {
+  const survey = { status: 403, robots: { ...robots, crawl_delay_s: 60 }, content_type: null, requested_url: "https://a.example/", final_url: "https://b.example/", delay_s: 1 };
+  expect([warningIn(survey, "refused"), warningIn(survey, "other_site")]).toEqual(["The site refuses our crawler (status 403); ask its owner for access before you crawl it.", "a.example leads to another site, b.example; that one would be crawled."]);
+  expect(warningIn(survey, "long_delay")).toContain("60 s");
 });

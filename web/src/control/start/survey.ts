@@ -1,6 +1,7 @@
 import type { components } from "@/api/schema";
 import { t } from "@/language/control/start";
 import { duration } from "../charts/format";
+import { robotsText, ruleText } from "../executions/outcomes";
 
 export type Survey = components["schemas"]["SiteSurvey"];
 export type Address = Survey["addresses"][number];
@@ -60,6 +61,29 @@ export function robotsIn({ robots }: Pick<Survey, "robots">): string {
 /** Whether a crawl requests an address; what its host's own robots.txt says is not known yet where it is null. */
 export function isTaken(address: Pick<Address, "in_scope" | "allowed">): boolean {
   return address.in_scope && address.allowed !== false;
+}
+
+/** Say which rule decides about an address. */
+export function reasonIn({ robots }: Pick<Survey, "robots">, address: Omit<Address, "url" | "found_in">): string {
+  const { in_scope, allowed, reason, rule, line } = address;
+  if (!in_scope) return (rule && ruleText(rule, false)) || reason;
+  if (allowed === null) return t("ownRobots");
+  const said = robotsText({ allowed, line, rule });
+  if (said !== null) return said;
+  if (allowed) return t(robots.answer === "allow_all" ? "allowedNone" : "allowed");
+  return t(robots.answer === "rules" ? "robotsSlow" : "robotsUnread");
+}
+
+/** Say what a warning of the survey is about. */
+export function warningIn(survey: Pick<Survey, "status" | "robots" | "content_type" | "requested_url" | "final_url" | "delay_s">, code: Survey["warning_codes"][number]): string {
+  const { status, robots, content_type, requested_url, final_url } = survey;
+  return t(`warning.${code}`, {
+    status: String(status),
+    seconds: robots.crawl_delay_s ?? survey.delay_s,
+    type: content_type ?? t("unknownType"),
+    typed: new URL(requested_url).hostname,
+    host: new URL(final_url).hostname,
+  });
 }
 
 /** Whether what was typed can be an address at all: a host has a dot, or a scheme stands before it. */

@@ -101,6 +101,7 @@ export const t = room("overview", {
   "since": "Since",
   "nextTry": "Next try",
   "whatToDo": "What to do",
+  "hostStep": "Open {host} in a browser. If it answers, reset the host to crawl it now.",
   "openHost": "Open host",
   "openHostOf": "Open host {host}",
   "recent": "Recent pages",

@@ -59,4 +59,6 @@ export const t = room("scheduler", {
   "why.interval_below_slot": "runs more often than there are slots",
   "why.runs_once": "runs once, at its own time",
   "why.fixed_time": "has a fixed time of day",
+  "warning.low_success": "Only {share} of the runs of the last 24 hours succeeded.",
+  "warning.stale_locks": "Stale locks were cleared repeatedly in the last 24 hours: workers stop or hang.",
 });

@@ -36,10 +36,5 @@ export const t = room("settings", {
   "group.ENGINE": "Engine",
   "group.REPLAY": "Replay",
   "group.WORKER": "Worker",
-  "group.WARC": "WARC files",
-  "group.UPLOADS": "Uploads",
-  "group.TRAPS": "Traps",
-  "group.PARSE": "Parse",
-  "group.LEASE": "Lease",
   "group.DISK": "Disk",
 });

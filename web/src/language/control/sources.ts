@@ -187,4 +187,12 @@ export const t = room("sources", {
   "when.from": "{often} from {day}",
   "when.at": "{often} at {time} {zone}",
   "when.adapts": "{often}, less often while nothing changes",
+  "warning.max_depth": "A link depth above 5 may make the crawl very large.",
+  "warning.max_depth.0": "A link depth of 0 captures only the seeds and what they embed.",
+  "warning.delay_s": "A delay below 1 second applies only in allowed private networks; elsewhere it is 1 second.",
+  "warning.storage": "zimit always writes WARC files; storage “signals” applies to the native backend only.",
+  "warning.robots": "zimit checks robots.txt for pages only, and crawls where robots.txt does not answer.",
+  "warning.user_agents": "zimit uses its browser’s own user agent with the contact; user_agents are ignored.",
+  "warning.requisites": "zimit’s browser always fetches what pages embed.",
+  "warning.zimit": "The backend http_warc has no browser and ignores options for it.",
 });

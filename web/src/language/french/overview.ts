@@ -100,6 +100,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   "since": "Depuis",
   "nextTry": "Prochain essai",
   "whatToDo": "Que faire",
+  "hostStep": "Ouvrez {host} dans un navigateur. S’il répond, rétablissez l’hôte pour le collecter maintenant.",
   "openHost": "Ouvrir l’hôte",
   "openHostOf": "Ouvrir l’hôte {host}",
   "recent": "Pages récentes",

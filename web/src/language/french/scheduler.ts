@@ -58,4 +58,6 @@ export const fr: Record<keyof typeof t.en, string> = {
   "why.interval_below_slot": "plus fréquente que les créneaux",
   "why.runs_once": "unique, à son heure",
   "why.fixed_time": "à heure fixe",
+  "warning.low_success": "Seulement {share} des collectes des dernières 24 heures ont réussi.",
+  "warning.stale_locks": "Des verrous périmés ont été levés plusieurs fois en 24 heures : des processus de collecte s’arrêtent ou se bloquent.",
 };

@@ -35,10 +35,5 @@ export const fr: Record<keyof typeof t.en, string> = {
   "group.ENGINE": "Moteur",
   "group.REPLAY": "Relecture",
   "group.WORKER": "Processus de collecte",
-  "group.WARC": "Fichiers WARC",
-  "group.UPLOADS": "Envois",
-  "group.TRAPS": "Pièges",
-  "group.PARSE": "Analyse des pages",
-  "group.LEASE": "Réservations",
   "group.DISK": "Disque",
 };

@@ -186,4 +186,12 @@ export const fr: Record<keyof typeof t.en, string> = {
   "when.from": "{often} à partir du {day}",
   "when.at": "{often} à {time} ({zone})",
   "when.adapts": "{often}, moins souvent si rien ne change",
+  "warning.max_depth": "Une profondeur de liens de plus de 5 peut rendre la collecte très grande.",
+  "warning.max_depth.0": "Une profondeur de liens de 0 ne capture que les adresses de départ et ce qu’elles intègrent.",
+  "warning.delay_s": "Un délai de moins d’une seconde ne vaut que dans les réseaux privés autorisés ; ailleurs, il est d’une seconde.",
+  "warning.storage": "zimit écrit toujours des fichiers WARC ; le stockage « signals » ne vaut que pour l’outil natif.",
+  "warning.robots": "zimit ne vérifie robots.txt que pour les pages, et collecte là où robots.txt ne répond pas.",
+  "warning.user_agents": "zimit emploie l’agent de son navigateur avec le contact ; user_agents est ignoré.",
+  "warning.requisites": "Le navigateur de zimit charge toujours ce que les pages intègrent.",
+  "warning.zimit": "L’outil http_warc n’a pas de navigateur et ignore les options qui le concernent.",
 };
