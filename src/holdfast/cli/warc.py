@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from sqlalchemy.orm import Session
@@ -25,12 +25,11 @@ from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.records import from_row
 from holdfast.sources.queries import source_id_of
-from holdfast.values import dataclass
 from holdfast.warc.conversion import packed_record, record_pieces
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
 from holdfast.warc.outfile import SealedFile, disk_error
 from holdfast.warc.records import WarcFileRecord
-from holdfast.warc.verify import RecordProblem, verify_file
+from holdfast.warc.verify import VerifyReport, verify_file
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
@@ -119,20 +118,10 @@ _SHOWN = 25
 _LONG_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    path: Path
+class Checked(NamedTuple):
     state: str
     """`ok`; `damaged`; `missing`: listed in the manifest; `open`: being written, so it is skipped unless named."""
-    records: int = 0
-    bytes: int = 0
-    problem_count: int = 0
-    problems: Sequence[RecordProblem] = ()
-    notes: Sequence[RecordProblem] = ()
-
-    @property
-    def ok(self) -> bool:
-        return self.problem_count == 0
+    report: VerifyReport
 
 
 @example("verify holdfast-home")
@@ -156,12 +145,12 @@ def verify(
             if not json:
                 _print(result)
     if json:
-        all_ok = bool(checked) and all(result.ok for result in checked)
-        totals = {name: sum(getattr(result, name) for result in checked) for name in ("records", "bytes")}
+        all_ok = bool(checked) and all(report.ok for _, report in checked)
+        totals = {name: sum(getattr(report, name) for _, report in checked) for name in ("records", "bytes")}
         print(dumps({"ok": all_ok, **totals, "files": [_facts(result) for result in checked]}, indent=2))
     else:
         _print_summary(checked)
-    if not checked or not all(result.ok for result in checked):
+    if not checked or not all(report.ok for _, report in checked):
         raise typer.Exit(1)
 
 
@@ -198,31 +187,32 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
         return _bad(path, "damaged", "manifest", broken or "it lists the files beside it, and is no WARC file itself")
     # A crawl is writing it: its last record is cut by nature.
     if path.name.endswith(".open") and not is_named:
-        return Checked(path=path, state="open", bytes=path.stat().st_size)
+        return Checked("open", VerifyReport(path, path.stat().st_size))
     try:
         report = verify_file(path, entries.get(path.name), advance)
     except NotFound:
         return _bad(path, "missing", "missing", "the manifest lists it, and it is not there")
     except Unavailable as exc:
         return _bad(path, "damaged", "unreadable", str(exc))
-    state = "ok" if report.ok else "damaged"
-    counts = {"records": report.records, "bytes": report.bytes, "problem_count": report.problem_count}
-    return Checked(path=path, state=state, problems=report.problems, notes=report.notes, **counts)
+    return Checked("ok" if report.ok else "damaged", report)
 
 
 def _bad(path: Path, state: str, kind: str, detail: str) -> Checked:
-    return Checked(path=path, state=state, problem_count=1, problems=(RecordProblem(0, kind, detail),))
+    report = VerifyReport(path, 0)
+    report.problem(0, kind, detail)
+    return Checked(state, report)
 
 
 def _print(result: Checked) -> None:
-    facts = f"{result.records:>9,} records {result.bytes:>15,} bytes  " if result.state in ("ok", "damaged") else ""
-    typer.echo(f"{result.state:<8} {facts}{text(result.path)}")
-    for problem in result.problems[:_SHOWN]:
+    state, report = result
+    facts = f"{report.records:>9,} records {report.bytes:>15,} bytes  " if state in ("ok", "damaged") else ""
+    typer.echo(f"{state:<8} {facts}{text(report.path)}")
+    for problem in report.problems[:_SHOWN]:
         typer.echo(f"  at {problem.offset}: {problem.kind}: {text(problem.detail)}")
-    if result.problem_count > _SHOWN:
-        typer.echo(f"  and {result.problem_count - _SHOWN:,} more; --json lists them")
-    for kind, count in sorted(Counter(note.kind for note in result.notes).items()):
-        first = next(note for note in result.notes if note.kind == kind)
+    if report.problem_count > _SHOWN:
+        typer.echo(f"  and {report.problem_count - _SHOWN:,} more; --json lists them")
+    for kind, count in sorted(Counter(note.kind for note in report.notes).items()):
+        first = next(note for note in report.notes if note.kind == kind)
         typer.echo(f"  note: {kind}, {count} times, first at {first.offset}: {text(first.detail)}")
 
 
@@ -230,8 +220,8 @@ def _print_summary(checked: list[Checked]) -> None:
     if not checked:
         typer.echo("holdfast: no WARC files there (looked for .warc, .warc.gz and .warc.zst)", err=True)
         return
-    bad = sum(not result.ok for result in checked)
-    records = sum(result.records for result in checked)
+    bad = sum(not report.ok for _, report in checked)
+    records = sum(report.records for _, report in checked)
     typer.echo(
         f"{counted(len(checked), 'file')}, {counted(records, 'record')}: "
         f"{f'{bad} with problems' if bad else 'all is well'}"
@@ -239,5 +229,6 @@ def _print_summary(checked: list[Checked]) -> None:
 
 
 def _facts(result: Checked) -> dict[str, Any]:
-    found = {name: [one._asdict() for one in getattr(result, name)] for name in ("problems", "notes")}
-    return picked(result, "state ok records bytes problem_count", path=str(result.path), **found)
+    state, report = result
+    found = {name: [one._asdict() for one in getattr(report, name)] for name in ("problems", "notes")}
+    return picked(report, "ok records bytes problem_count", path=str(report.path), state=state, **found)
