@@ -89,7 +89,7 @@ def _altered(server: Server, running: Crawl, statement: str) -> str:
     return str(answer.json()["detail"])
 
 
-def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own_words(server: Server) -> None:
+def test_pause_is_refused_for_ending_queued_and_tool_runs(server: Server) -> None:
     with crawl(server) as running:
         ends = _altered(server, running, "UPDATE executions SET stop_requested = 'drain' WHERE id = ?")
         waits = _altered(server, running, "UPDATE executions SET state = 'queued', started_at = NULL WHERE id = ?")

@@ -226,9 +226,7 @@ def test_an_index_of_nothing_is_refused(client: Client, query: dict[str, Any], s
     assert client.get("/api/exports/cdxj", params=query).status_code == status
 
 
-def test_an_index_of_more_records_than_are_sorted_for_a_request_is_refused_before_it_is_begun(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cdxj_export_with_too_many_records_is_refused(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.api.routes.exports.MAX_RECORDS", 8)
     with asking(archive) as client:
         refused = client.get("/api/exports/cdxj", params={"source": "example"})

@@ -80,7 +80,7 @@ def test_the_www_twin_of_a_seed_is_held_as_well(bed: ZimitBed, crawl: Runtime) -
     assert crawl.frontier.lease_named(owner, f"www.{_HOST}") is not None
 
 
-def test_a_twin_that_is_forbidden_keeps_no_run_from_being_begun(bed: ZimitBed, crawl: Runtime) -> None:
+def test_run_starts_although_a_twin_is_forbidden(bed: ZimitBed, crawl: Runtime) -> None:
     bed.job()
     bed.engine.script(WHOLE)
     _forbid(bed, crawl, f"www.{_HOST}")

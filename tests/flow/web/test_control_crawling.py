@@ -187,7 +187,7 @@ def test_what_keeps_and_what_throws_away_is_asked_in_different_words_on_a_phone(
         until(lambda: _job(client, stage)["status"] == "running", within_s=40, what="it runs again")
 
 
-def test_a_job_is_paused_resumed_and_crawls_are_begun_by_hand(open_window: OpenWindow, stage: Stage) -> None:
+def test_a_job_is_paused_resumed_and_crawls_are_started_by_hand(open_window: OpenWindow, stage: Stage) -> None:
     with stage.asking() as client:
         config = {"seeds": ["https://later.example/"]}
         source = client.post("/api/v1/sources", json={"code": "later", "name": "Later", "config": config}).json()

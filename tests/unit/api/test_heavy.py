@@ -167,7 +167,7 @@ def test_exports_that_take_long_leave_the_threads_of_other_heavy_work_free() -> 
     assert {type(one) for one in ended} <= {WorkAbandoned, ServerBusy}
 
 
-def test_an_index_for_which_there_is_no_room_is_not_begun(tmp_path: Path) -> None:
+def test_cdxj_export_without_disk_space_is_not_started(tmp_path: Path) -> None:
     archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
     scratch = tmp_path / "scratch"
     scratch.mkdir()

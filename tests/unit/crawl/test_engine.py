@@ -117,7 +117,7 @@ def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
     inside(work)
 
 
-def test_a_pause_ends_workers_that_wait_and_those_that_have_not_begun_and_leaves_a_request_under_way() -> None:
+def test_pause_ends_waiting_workers_and_keeps_the_request_in_progress() -> None:
     pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2))
 
     async def work(bed: Bed, engine: CrawlEngine) -> None:

@@ -73,7 +73,7 @@ def test_what_was_asked_for_longest_ago_goes_first(archive: Archive) -> None:
     assert _stored(archive) == ["2", "3"]
 
 
-def test_a_package_for_which_there_is_no_room_is_not_begun(archive: Archive) -> None:
+def test_package_without_disk_space_is_not_started(archive: Archive) -> None:
     everything = DiskSettings(free_bytes=1 << 60, free_percent=0.0)
     cache = PackageCache(archive.database, archive.home, most_bytes=1 << 30, disk=everything)
 
