@@ -134,10 +134,10 @@ class ServerMetrics:
         for key, value in total.items():
             by_family.setdefault(key[0], []).append((key, value))
         for family in self.registry.collect():
-            told = Metric(family.name, family.documentation, family.type)
+            collected = Metric(family.name, family.documentation, family.type)
             for (_, name, labels), value in by_family.get(family.name, ()):
-                told.add_sample(name, dict(labels), value)
-            yield told
+                collected.add_sample(name, dict(labels), value)
+            yield collected
 
     def _own(self) -> dict[_SampleKey, float]:
         found = dict(self._before)

@@ -58,7 +58,7 @@ class BackgroundTasks:
         # The index last, for it may take long to open, and none of the others needs it.
         self._waiting = {**self._wanted(), "search": self._open_search}
         self._states: dict[str, BesideState] = {}
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._thread = Thread(target=self._run, name="beside requests", daemon=True)
 
     def start(self) -> None:
@@ -105,10 +105,10 @@ class BackgroundTasks:
         except Exception as exc:
             # If the thread ended here, no request would notice that the others were never started.
             self._states[name] = BesideState.NOT_BEGUN
-            told, self._told[name] = self._told.get(name), repr(exc)
-            if told != self._told[name] and isinstance(exc, HoldfastError):
+            known, self._reported[name] = self._reported.get(name), repr(exc)
+            if known != self._reported[name] and isinstance(exc, HoldfastError):
                 _log.warning("api.cold", part=name, message=str(exc))
-            elif told != self._told[name]:
+            elif known != self._reported[name]:
                 _log.exception("api.cold", part=name)
             return False
         return True

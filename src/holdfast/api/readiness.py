@@ -76,8 +76,8 @@ class ReadinessProbe:
         self._starting = Lock()
         self._look: Future[Ready] | None = None
         self._began_at = 0.0
-        self._told: dict[str, str] = {}
-        """What the parts have said in the look that is under way."""
+        self._results: dict[str, str] = {}
+        """Results of the check in progress, by part."""
 
     async def read(self) -> Ready:
         """Return the state of the parts, at most a second old, within the deadline."""
@@ -106,10 +106,10 @@ class ReadinessProbe:
 
     def _run(self) -> None:
         while (look := self._wishes.get()) is not None:
-            self._told = told = {}
+            self._results = results = {}
             for name, check in self._checks.items():
-                told[name] = self._asked(name, check)
-            look.set_result(self._ready(told, self._parts_served()))
+                results[name] = self._asked(name, check)
+            look.set_result(self._ready(results, self._parts_served()))
 
     def _parts_served(self) -> dict[str, PartState] | None:
         try:
@@ -129,10 +129,10 @@ class ReadinessProbe:
 
     def _unfinished(self) -> Ready:
         """Return the results so far; the first part without a result is the one that hangs."""
-        told, parts = dict(self._told), dict[str, str]()
+        results, parts = dict(self._results), dict[str, str]()
         for name in self._checks:
-            waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
-            parts[name] = told.get(name, waits)
+            waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(results) else "not asked"
+            parts[name] = results.get(name, waits)
         _log.warning("readiness.hangs", parts=parts)
         return self._ready(parts, None)
 

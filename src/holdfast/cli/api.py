@@ -69,7 +69,7 @@ def announce(settings: Settings, address: str) -> None:
         address_path(settings.home).parent.mkdir(exist_ok=True)
         address_path(settings.home).write_text(address)
     print(f"serving {address}", flush=True)
-    # The link that was told at the first start holds; another one would end it.
+    # The link from the first start is still valid; a new one would revoke it.
     if os.environ.get(STARTED_AGAIN):
         return
     try:
@@ -78,9 +78,9 @@ def announce(settings: Settings, address: str) -> None:
         # A database that may only be read, or is away: what there is to read is served all the same.
         return
     if link is not None:
-        told = f"{FOR_PEOPLE}create one, once and within {SETUP_HOURS} hours: {link}"
+        notice = f"{FOR_PEOPLE}create one, once and within {SETUP_HOURS} hours: {link}"
         # Not on standard output, where scripts read the address.
-        print(told, file=sys.stderr, flush=True)
+        print(notice, file=sys.stderr, flush=True)
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:

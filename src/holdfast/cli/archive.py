@@ -51,7 +51,7 @@ def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, jso
     names = "source snapshots taken_in busy errors"
     facts = picked(done, names, job=chosen.job_id, execution=done.execution_id, files=files)
     printed = [file_lines(one) for one in done.files]
-    printed.append(f"{chosen.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
+    printed.append(f"{chosen.label()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
     return Done(facts, printed, not done.errors, [f"failed: {text(error)}" for error in done.errors])
 
 
@@ -136,7 +136,7 @@ def dedupe_snapshots(
     chosen = which.find(database)
     done = _each(runtime, dedupe, chosen, apply=apply, quiet=json)
     what = "settled" if apply else "to settle"
-    sentence = f"{chosen.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
+    sentence = f"{chosen.label()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
     return Done({**chosen.facts(), "captures": done.looked, "changed": done.changed}, sentence)
 
 
@@ -168,7 +168,7 @@ def restore_duplicates(
     """Restore captures that were marked as duplicates; `dedupe` marks them again."""
     chosen = which.find(database)
     done = _each(runtime, restore, chosen, apply=apply, quiet=json)
-    sentence = f"{chosen.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
+    sentence = f"{chosen.label()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
     return Done({**chosen.facts(), "duplicates": done.looked, "restored": done.changed}, sentence)
 
 
@@ -194,7 +194,7 @@ def refresh_metadata(
     failed, changed = sum(bool(one.error) for one in done), sum(one.changed for one in done)
     count = f"{counted(len(done), 'file')} read, {failed} failed, {counted(changed, 'snapshot')} changed"
     facts = {**chosen.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": failed}
-    return Done(facts, f"{chosen.told()}: {count}", not failed)
+    return Done(facts, f"{chosen.label()}: {count}", not failed)
 
 
 def _files(database: Database, chosen: SelectedExecutions, source: str | None) -> list[int]:
@@ -207,7 +207,7 @@ def _files(database: Database, chosen: SelectedExecutions, source: str | None) -
             if file.state == "sealed"
         ]
     if not ids:
-        raise NotFound(f"there is no sealed WARC file to read ({chosen.told()}); see them with: holdfast warc list")
+        raise NotFound(f"there is no sealed WARC file to read ({chosen.label()}); see them with: holdfast warc list")
     return ids
 
 
@@ -226,7 +226,7 @@ def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecuti
     failed = {str(key): why for one in done for key, why in one.failed.items()}
     count = f"{counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable"
     facts = {**chosen.facts(), "pages": pages, "links": links, "failed": failed}
-    return Done(facts, f"{chosen.told()}: {count}", not failed)
+    return Done(facts, f"{chosen.label()}: {count}", not failed)
 
 
 @command(app_command, example="replay-index-job --id 3")
@@ -242,7 +242,7 @@ def check_replay(
     """
     chosen, seen = which.find(archive.database), counter("captures", quiet=json)
     found = check_execution(archive.database, archive.home, chosen.only, sample=sample, seen=seen)
-    return Done({"job": chosen.job_id, **_replay_object(found)}, _replay_text(found, chosen.told()), found.is_whole)
+    return Done({"job": chosen.job_id, **_replay_object(found)}, _replay_text(found, chosen.label()), found.is_whole)
 
 
 @command(app_command, example="replay-reconcile")

@@ -62,7 +62,7 @@ def followed(settings: Settings) -> Iterator[list[dict[str, Any]]]:
         yield files
     finally:
         follower.terminate()
-        # A second pass: the last files are sealed after the follower was told to end.
+        # A second pass: the crawl seals its last files after the follower was asked to end.
         for process in (follower, indexing(settings)):
             output, _ = process.communicate()
             files += jsonlib.loads(output or b'{"files": []}')["files"]

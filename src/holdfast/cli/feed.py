@@ -105,13 +105,13 @@ def _make_due(jobs: Jobs, code: str | None, *, search: bool) -> Done:
         # Of all sources only those whose feeds are on; for a named one a hint is printed.
         chosen = [find_source(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
     states = {one.code: _job_state(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
-    told = [
+    lines = [
         f"{name}: its feeds are off; turn them on with: {_turn_on(name)}"
         if state is None
         else f"{name}: {state}; a worker does it, for example: holdfast start-worker --once"
         for name, state in states.items()
     ]
-    return Done({"sources": states}, told or [f"no source has its feeds on; turn them on with: {_turn_on('CODE')}"])
+    return Done({"sources": states}, lines or [f"no source has its feeds on; turn them on with: {_turn_on('CODE')}"])
 
 
 def _job_state(jobs: Jobs, source: Source, *, search: bool) -> str | None:

@@ -339,8 +339,8 @@ def _left_out(one: ImportedFile) -> int:
     """Return the number of captures with non-web URLs (dns:, urn:, …), without those that a warning reports."""
     if one.indexed is None:
         return 0
-    told = one.indexed.warnings.get("other_scheme", {"count": 0})
-    return int(one.indexed.kinds.get("other_scheme", 0) - told["count"])
+    reported = one.indexed.warnings.get("other_scheme", {"count": 0})
+    return int(one.indexed.kinds.get("other_scheme", 0) - reported["count"])
 
 
 def _print_import_rest(done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> None:

@@ -92,7 +92,7 @@ def ended_text(row: Execution) -> str | None:
     return sentence_of(row.state, row.reason, row.shortfalls)
 
 
-_TOLD = 10
+_NAMED = 10
 
 
 class SelectedExecutions(NamedTuple):
@@ -113,13 +113,13 @@ class SelectedExecutions(NamedTuple):
         [one] = self.executions
         return one
 
-    def told(self) -> str:
+    def label(self) -> str:
         """Return the selection as text."""
         if self.executions is None:
             return "all executions"
         count = len(self.executions)
         words = counted(count, "execution")
-        if 0 < count <= _TOLD:
+        if 0 < count <= _NAMED:
             words = f"execution{'s' if count > 1 else ''} {', '.join(map(str, self.executions))}"
         return words if self.job_id is None else f"job {self.job_id}, {words}"
 

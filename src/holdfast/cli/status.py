@@ -151,7 +151,7 @@ def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
 
 
 def _seen(runtime: Runtime, shown: ExecutionStatus) -> Done:
-    """Return an execution, and whether a process works on it as far as can be told from here."""
+    """Return an execution, and whether a process works on it as far as this machine can see."""
     # No process does after a kill, or a power failure.
     abandoned, stop = _is_abandoned(runtime, shown), f"holdfast stop {shown.execution_id}"
     facts = {**encode(shown, spelling=Spelling.COMMAND), "is_abandoned": abandoned}

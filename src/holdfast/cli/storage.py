@@ -93,7 +93,7 @@ def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarc
     for path in paths:
         seen = path.stat() if path.is_file() else None
         file = ToolWarcFile(path, seen.st_size, seen.st_dev, seen.st_ino) if seen else ToolWarcFile(path, 0, 0, 0)
-        # A registered file that is missing is listed, too: to be told of that is what verifying is for.
+        # List a registered file that is missing, too: verifying exists to report it.
         if seen is None or file.identity not in known:
             found.append(file)
     return found

@@ -100,7 +100,7 @@ DATABASE_FILE = "holdfast.db"
 """The SQLite file in the data directory, used unless another database is configured."""
 REPLAY_HOST = "replay.localhost"
 """The host of archived pages unless an origin is configured; browsers resolve it to the local machine."""
-_TOLD = "_HOLDFAST_REMOVED_SETTINGS_PRINTED"
+_PRINTED = "_HOLDFAST_REMOVED_SETTINGS_PRINTED"
 _RELAXED = ("development", "dev", "local", "test", "testing", "ci")
 
 
@@ -422,8 +422,8 @@ def load(**overrides: object) -> Settings:
             f"HOLDFAST_TIMINGS_* is for tests, and HOLDFAST_API_ENVIRONMENT is {settings.api.environment!r}; unset it"
         )
     # Child processes inherit the variables: the line is printed once.
-    if settings.removed and not os.environ.get(_TOLD):
-        os.environ[_TOLD] = "1"
+    if settings.removed and not os.environ.get(_PRINTED):
+        os.environ[_PRINTED] = "1"
         for line in settings.removed:
             print(f"holdfast: {line}", file=sys.stderr)
     return settings

@@ -149,7 +149,7 @@ class DomainWorker:
         """Set when there is nothing more to be had: the worker ends."""
         self.made_way = False
         """Set when another process waits for the domain: the worker ends after the page under way."""
-        self.told_at = self.lease.changed_at
+        self.applied_at = self.lease.changed_at
         """The last change of an operator that this worker knows of."""
         self.lost = False
         self.leaving = False
@@ -193,9 +193,9 @@ class DomainWorker:
         """Apply an operator's change: release the domain after the current request; return False if already
         applied.
         """
-        if self.told_at is not None and change.changed_at <= self.told_at:
+        if self.applied_at is not None and change.changed_at <= self.applied_at:
             return False
-        self.told_at = change.changed_at
+        self.applied_at = change.changed_at
         # At once, so that the next holder waits for the new delay already.
         self.politeness.take_delay(change.delay_s)
         self.give_back()

@@ -127,7 +127,7 @@ class CrawlEngine:
         self._draining = asyncio.Event()
         self._drain_until = math.inf
         self.closing = False
-        """Whether the writer was told to finish."""
+        """Whether the writer was asked to finish."""
         self._visiting: set[int] = set()
         """Domains that are held for one request of another domain's worker."""
         self.settler.settled = self.look_for_room

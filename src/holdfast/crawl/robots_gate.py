@@ -247,7 +247,7 @@ class RobotsGate:
         hops: list[Fetched] = []
         origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
-            # One byte more than is read, so that a file which was cut can be told from one that ends there.
+            # One byte more than is read, to tell a file that was cut from one that ends there.
             result = await self._ask(url, self._files.deadline_s, MAX_ROBOTS_BYTES + 1)
             if isinstance(result, LeaseRefusal):
                 known = await self._recall(origin, url)

@@ -244,7 +244,7 @@ class CaptureWriter:
             if not self._store(page, payloads):
                 return
         except Unavailable:
-            self._done(page, None)  # told to stop while waiting for disk or database: the attempt stays open
+            self._done(page, None)  # stopped while waiting for disk or database: the attempt stays open
             return
         self._between(self._storage.rotate)
         attempt = page.attempt

@@ -69,10 +69,10 @@ def note_below(home: Path, database_url: str) -> None:
 def last_refusal(home: Path) -> WriteRefusal | None:
     """Return the current refusal; None if a write has succeeded since."""
     try:
-        told = (home / NOTE).read_bytes()
-        if not told:
+        content = (home / NOTE).read_bytes()
+        if not content:
             return WriteRefusal(at=datetime.fromtimestamp((home / NOTE).stat().st_mtime, UTC), message=FULL)
-        note = json.loads(told)
+        note = json.loads(content)
         return WriteRefusal(at=datetime.fromisoformat(note["at"]), message=str(note["message"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

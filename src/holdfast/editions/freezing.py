@@ -107,13 +107,13 @@ def _record(database: Database, clock: Clock, view: EditionView, name: str, list
                 subject=f"edition {view.source.code} {row.year}",
                 detail={"digest": digest, "before": before, "count": listed.rows},
             )
-            told = {"editionId": row.id, "source": view.source.code, "year": row.year}
+            payload = {"editionId": row.id, "source": view.source.code, "year": row.year}
             record_event(
                 session,
                 EventName.EDITION_FROZEN,
                 at=now,
                 source_id=view.source.id,
-                data={**told, "digest": digest, "captures": listed.rows, "again": before is not None},
+                data={**payload, "digest": digest, "captures": listed.rows, "again": before is not None},
             )
     return row
 

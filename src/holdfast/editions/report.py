@@ -87,9 +87,9 @@ def record_report(
     newest = {shard.runs[-1].id: f"{folder}/{shard_report_name(shard.job.id)}" for shard in view.shards if shard.runs}
     queries.note_reports(session, newest)
     session.flush()
-    told = {"editionId": row.id, "source": view.source.code, "year": row.year, "status": content["status"]}
-    told |= {"intendedUrls": counts["intended_urls"], "capturedUrls": counts["captured_urls"]}
-    record_event(session, EventName.EDITION_REPORTED, at=now, source_id=view.source.id, data=told)
+    payload = {"editionId": row.id, "source": view.source.code, "year": row.year, "status": content["status"]}
+    payload |= {"intendedUrls": counts["intended_urls"], "capturedUrls": counts["captured_urls"]}
+    record_event(session, EventName.EDITION_REPORTED, at=now, source_id=view.source.id, data=payload)
 
 
 def record_readiness(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:

@@ -530,7 +530,7 @@ def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash:
     edges = edges_of(leading)
     words, others = dict.fromkeys(edges, ""), dict[int, str]()
     for to_hash, link in leading:
-        # Several pages of one group may be told apart by their queries.
+        # Pages of one group may differ only in their queries.
         text = texts.get(link[2], "")
         if len(text) > len(words.get(to_hash, text)):
             words[to_hash] = text

@@ -188,7 +188,7 @@ def _write(session: Session, found: Sequence[Alert], now: datetime) -> list[tupl
             row = one
             session.add(row)
             _log.warning("alert.firing", name=row.name, value=row.value, message=row.message)
-            events.append((EventName.ALERT_FIRING, _told(row)))
+            events.append((EventName.ALERT_FIRING, _facts(row)))
         row.last_seen_at, row.value, row.message = now, one.value, one.message
     for row in open_rows.values():
         # A worker's return is certain at once; shares of minutes fluctuate.
@@ -196,14 +196,14 @@ def _write(session: Session, found: Sequence[Alert], now: datetime) -> list[tupl
             continue
         row.resolved_at = now
         _log.info("alert.resolved", name=row.name)
-        events.append((EventName.ALERT_RESOLVED, _told(row)))
+        events.append((EventName.ALERT_RESOLVED, _facts(row)))
     session.flush()
     return events
 
 
-def _told(row: Alert) -> dict[str, Any]:
-    told = {name: getattr(row, name) for name in ("name", "severity", "since", "value", "message")}
-    return {**told, "since": row.since.isoformat()}
+def _facts(row: Alert) -> dict[str, Any]:
+    facts = {name: getattr(row, name) for name in ("name", "severity", "since", "value", "message")}
+    return {**facts, "since": row.since.isoformat()}
 
 
 _ONLY = 1
@@ -262,8 +262,8 @@ def running_jobs(session: Session) -> list[tuple[int, str, datetime]]:
     # Walk the key from the newest minute back to one with a page; a run without a page in all kept minutes is stalled.
     of_run = Series.execution_id == func.coalesce(Execution.frontier_id, Execution.id), Series.step_s == MINUTE_S
     captured = select(Series.at).where(*of_run, Series.pages > 0).order_by(Series.at.desc()).limit(1)
-    told = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
-    resumed_at = case((Execution.paused_seconds > 0, told.limit(1).correlate(Job).scalar_subquery()))
+    changes = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
+    resumed_at = case((Execution.paused_seconds > 0, changes.limit(1).correlate(Job).scalar_subquery()))
     captured_at = captured.correlate(Execution).scalar_subquery()
     # Start from the locked jobs, by their index: without statistics SQLite would scan all executions.
     locked = select(Job.id).where(Job.lock_token.is_not(None))

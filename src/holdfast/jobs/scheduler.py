@@ -177,18 +177,18 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             events_before = now - timedelta(days=self._settings.events_days)
-            told = has_events(session, before=events_before) or has_old_events(session, before=events_before)
-            waits = told or anything_aged(session, before=before)
+            has_old = has_events(session, before=events_before) or has_old_events(session, before=events_before)
+            waits = has_old or anything_aged(session, before=before)
         thin_out(self._database, now=now, portions=_PORTIONS)
         total = 0
         for _ in range(_PORTIONS if waits else 0):
             with self._database.write() as session:
                 stripped, is_all = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
-                told_off = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
-                removed = {"executions": stripped, "job_events": dropped, "events": told_off}
+                old_events = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
+                removed = {"executions": stripped, "job_events": dropped, "events": old_events}
                 count_cleanup(session, removed, now=now)
-                dropped = max(dropped, told_off)
+                dropped = max(dropped, old_events)
             total += stripped
             # Fewer rows than the limit: nothing is left for another transaction.
             if is_all and stripped < _PRUNED and dropped < 10 * _PRUNED:

@@ -251,11 +251,11 @@ def record_progress(
     if backend_of(job.kind, job.config, source.config) in OWN:
         return
     before = reported(execution)
-    # A tool that was restarted may count from nothing again: what it told before was done.
+    # A restarted tool may count from zero again: the work that it reported before remains.
     crawled = max(0, counts.items_crawled - before.items_crawled)
     failed = max(0, counts.items_failed - before.items_failed)
-    told = Counter(pages=crawled, success=crawled, failed=failed, queue=_waiting(counts) - _waiting(before))
-    add_to_series(session, execution.id, told, now=now)
+    progress = Counter(pages=crawled, success=crawled, failed=failed, queue=_waiting(counts) - _waiting(before))
+    add_to_series(session, execution.id, progress, now=now)
 
 
 def _waiting(counts: Counts) -> int:

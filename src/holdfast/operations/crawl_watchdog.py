@@ -219,12 +219,12 @@ def watch_native(
 
 
 def _delay_s(run: DirectoryRun, usual_s: float) -> float:
-    told = run.execution.config.get("delay_s")
-    if told is None:
+    configured = run.execution.config.get("delay_s")
+    if configured is None:
         # A configuration that cannot be used any more is the next run's trouble: this one and all others are looked at.
         with suppress(Invalid):
-            told = effective_config(run.job, run.source).delay_s
-    return usual_s if told is None else float(told)
+            configured = effective_config(run.job, run.source).delay_s
+    return usual_s if configured is None else float(configured)
 
 
 def watch_tool(run: DirectoryRun, clock: Clock) -> WatchedRun:

@@ -82,16 +82,16 @@ class OperationLauncher:
         self._database.close()
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         while not self._ending.is_set():
             self._wake.clear()
             try:
                 self._look()
-                told = ""
+                logged = ""
             except HoldfastError as exc:
                 # Once for each reason: a database that is away for a night would fill the log.
-                if told != (told := str(exc)):
-                    _log.warning("operations.wait", message=told)
+                if logged != (logged := str(exc)):
+                    _log.warning("operations.wait", message=logged)
             except Exception:
                 # If the thread ended here, no request would notice, and operations would wait for ever.
                 _log.exception("operations.failed")

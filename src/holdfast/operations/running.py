@@ -187,19 +187,19 @@ def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationSta
             return OperationState.CANCELLED, {"result": context.result}
         return OperationState.QUEUED, {}
     except OperationFailed as exc:
-        return OperationState.FAILED, {"result": exc.result, **_told(str(exc), exc.code)}
+        return OperationState.FAILED, {"result": exc.result, **_failure(str(exc), exc.code)}
     except Unavailable as exc:
-        # A database that blinks must not cost hours of work. Room comes from a person, who is better told so at once.
+        # A database that is away briefly must not cost hours of work. A full disk needs a person: fail at once.
         if isinstance(exc, NoSpace) or context.attempt >= MOST_ATTEMPTS:
-            return OperationState.FAILED, {"result": context.result, **_told(str(exc), exc.code)}
+            return OperationState.FAILED, {"result": context.result, **_failure(str(exc), exc.code)}
         raise
     except HoldfastError as exc:
-        return OperationState.FAILED, {"result": context.result, **_told(str(exc), exc.code)}
+        return OperationState.FAILED, {"result": context.result, **_failure(str(exc), exc.code)}
     except Exception as exc:
         # The one place where the work may fail in a way that was not foreseen: the row must not stay open for ever.
         _log.exception("operation.failed", operation=context.operation_id)
-        return OperationState.FAILED, {"result": context.result, **_told(f"{type(exc).__name__}: {exc}", "error")}
+        return OperationState.FAILED, {"result": context.result, **_failure(f"{type(exc).__name__}: {exc}", "error")}
 
 
-def _told(sentence: str, code: str) -> dict[str, str]:
+def _failure(sentence: str, code: str) -> dict[str, str]:
     return {"error": sentence[:_ERROR_CHARS].replace("\x00", ""), "error_code": code}

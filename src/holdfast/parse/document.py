@@ -185,15 +185,15 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         data.read(tree)
     about = about_page(head, data, *([read_microdata(tree)] if "itemprop" in words else []))
     template = how.get("template")
-    told, problems = _by_template(tree, template, problems)
-    title = told.get("title") or _title(tree.head) or _title(root)
+    by_template, problems = _by_template(tree, template, problems)
+    title = by_template.get("title") or _title(tree.head) or _title(root)
     # Last: it removes hidden elements from the tree.
     content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
     if content.is_cut and ParseProblem.BODY_CUT not in problems:
         problems = (*problems, ParseProblem.BODY_CUT)
     about = about._replace(
-        author=told.get("author") or about.author,
-        published=read_moment(told.get("published")) or about.published or _shown_moment(tree, words),
+        author=by_template.get("author") or about.author,
+        published=read_moment(by_template.get("published")) or about.published or _shown_moment(tree, words),
     )
     word_count = count_words(content.text)
     traits = PageTraits(
@@ -239,7 +239,7 @@ def _by_template(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     if template is None:
         return {}, problems
-    told = {
+    by_template = {
         name: line_at(tree, selector, _TITLE_CHARS)
         for name, selector in (
             ("title", template.get("title")),
@@ -252,7 +252,7 @@ def _by_template(
     if main and tree.css_first(main) is None:
         # The site was redesigned: its template must be reviewed.
         problems = (*problems, ParseProblem.TEMPLATE_MISSED)
-    return told, problems
+    return by_template, problems
 
 
 def _has_form(tree: LexborHTMLParser) -> bool:

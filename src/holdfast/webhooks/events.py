@@ -54,8 +54,8 @@ class PublicEvent(NamedTuple):
     data: dict[str, Any]
 
     def body(self) -> str:
-        told = {"type": self.name.value, "timestamp": self.at.isoformat(), "data": self.data}
-        return json.dumps(told, separators=(",", ":"))
+        message = {"type": self.name.value, "timestamp": self.at.isoformat(), "data": self.data}
+        return json.dumps(message, separators=(",", ":"))
 
 
 def newest(session: Session) -> Position:
@@ -87,7 +87,7 @@ def _jobs_after(session: Session, after: int, last: int, limit: int) -> tuple[li
         .order_by(JobEvent.id)
         .limit(limit)
     ).all()
-    found = [told for row in rows if (told := _of_job(*row)) is not None]
+    found = [event for row in rows if (event := _of_job(*row)) is not None]
     return found, rows[-1][0].id if len(rows) == limit else last
 
 
@@ -115,12 +115,12 @@ def _of_job(row: JobEvent, kind: str | None, code: str | None) -> PublicEvent | 
     details = row.data.get("details", {})
     if name in _BY_ENDING.values():
         data |= {"durationMs": row.data.get("duration_ms"), "itemsIndexed": row.data.get("items_indexed")}
-    told = {
+    optional = {
         "errorMessage": row.data.get("error_message") or details.get("error"),
         "reason": details.get("reason"),
         "nextRunAt": details.get("next_run_at"),
     }
-    data |= {word: clean(str(value), _ERROR_CHARS) for word, value in told.items() if value is not None}
+    data |= {word: clean(str(value), _ERROR_CHARS) for word, value in optional.items() if value is not None}
     return PublicEvent(f"job:{row.id}", name, row.at, code, data)
 
 
@@ -170,7 +170,7 @@ def _rare(rows: Sequence[Any]) -> Iterator[PublicEvent]:
         yield PublicEvent(f"event:{row.id}", name, row.at, code, row.data)
 
 
-_TOLD = {
+_EVENT_OF_CHANGE = {
     "updated": EventName.CHANGE_DETECTED,
     "gone": EventName.CHANGE_DETECTED,
     "error": EventName.CHANGE_DETECTED,
@@ -186,21 +186,21 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
         select(Change, Source.code, Snapshot.url, is_withdrawn())
         .join(Source, Source.id == Change.source_id)
         .outerjoin(Snapshot, Snapshot.id == Change.to_snapshot_id)
-        .where(Change.id > after, Change.id <= last, Change.type.in_(tuple(_TOLD)))
+        .where(Change.id > after, Change.id <= last, Change.type.in_(tuple(_EVENT_OF_CHANGE)))
         .order_by(Change.id)
         .limit(limit)
     ).all()
     found = [
         PublicEvent(
             f"{_CHANGE}:{row.id}",
-            _TOLD[row.type],
+            _EVENT_OF_CHANGE[row.type],
             row.computed_at,
             code,
             {
                 "changeId": row.id,
                 "type": row.type,
                 "source": code,
-                # That there was a change stays told, its address does not: a webhook may be behind by days.
+                # The event stays, without its address: a webhook may lag by days.
                 "url": None if hidden else url,
                 "fromSnapshotId": row.from_snapshot_id,
                 "toSnapshotId": row.to_snapshot_id,
@@ -225,6 +225,6 @@ def withdrawn_changes(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def without_address(body: str) -> str:
-    told = json.loads(body)
-    told["data"]["url"] = None
-    return json.dumps(told, separators=(",", ":"))
+    message = json.loads(body)
+    message["data"]["url"] = None
+    return json.dumps(message, separators=(",", ":"))

@@ -51,8 +51,8 @@ _AGAIN = 30
 
 
 def _gap(event_id: str, *, order: int = 0, track: str = "") -> Frame:
-    told = {"message": "too many events were missed; reload from the routes"}
-    return frame("gap", told, order=order, event_id=event_id, track=track)
+    missed = {"message": "too many events were missed; reload from the routes"}
+    return frame("gap", missed, order=order, event_id=event_id, track=track)
 
 
 _Place = TypeVar("_Place")
@@ -130,16 +130,16 @@ _STAGES = "stages"
 
 def _job_frames(row: JobEvent) -> list[Frame]:
     """Return a job event, preceded by `pipeline:stage` if a run entered or left a stage."""
-    told = frame(row.name, payload(row), order=row.id, event_id=str(row.id))
+    event = frame(row.name, payload(row), order=row.id, event_id=str(row.id))
     details = row.data.get("details") or {}
     if "index_state" in details:
         stage = {"stage": "index", "status": details["index_state"]}
     elif row.name == COMPLETED or (row.name == STATUS and "owner" in details):
         stage = {"stage": "crawl", "status": row.data["status"]}
     else:
-        return [told]
+        return [event]
     known = {"job_id": row.job_id, "execution_id": row.execution_id, "timestamp": row.at.isoformat()}
-    return [frame("pipeline:stage", known | stage, order=row.id, track=_STAGES), told]
+    return [frame("pipeline:stage", known | stage, order=row.id, track=_STAGES), event]
 
 
 def _number(last_id: str | None) -> int | None:
@@ -197,7 +197,7 @@ class SampledTopic:
 
     def __init__(self, name: str, event: str, sample: Callable[[], dict[str, Any]]) -> None:
         self.name, self._event, self._sample = name, event, sample
-        self._told: dict[str, Any] | None = None
+        self._sent: dict[str, Any] | None = None
         self._same = self._count = 0
 
     def begin(self, key: Hashable) -> None:
@@ -209,10 +209,10 @@ class SampledTopic:
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
         """Return the state if it has changed or was not sent for a long time."""
         found = self._sample()
-        self._same = self._same + 1 if found == self._told else 0
+        self._same = self._same + 1 if found == self._sent else 0
         if self._same % _AGAIN:
             return {}
-        self._told = found
+        self._sent = found
         self._count += 1
         return {None: [frame(self._event, found, order=self._count)]}
 
@@ -393,8 +393,8 @@ class _LogState:
             self._lines = log.log_lines if len(rows) < _AT_ONCE else -1
         if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.log_lines:
             self._is_over = True
-            told = _archived(self._key.job_id, log.id, log.state, self._after)
-            frames.append(told._replace(is_last=self._key.number is not None))
+            last = _archived(self._key.job_id, log.id, log.state, self._after)
+            frames.append(last._replace(is_last=self._key.number is not None))
         return frames
 
 
@@ -408,11 +408,11 @@ def _numbered(line: LogLine, job_id: int) -> dict[str, Any]:
 
 
 def _replayed(job_id: int, lines: Sequence[LogLine]) -> Frame:
-    told = {"lines": [_numbered(line, job_id) for line in lines], "count": len(lines)}
-    return frame("log:replay", told, order=2 * lines[-1].id, event_id=str(lines[-1].id))
+    replay = {"lines": [_numbered(line, job_id) for line in lines], "count": len(lines)}
+    return frame("log:replay", replay, order=2 * lines[-1].id, event_id=str(lines[-1].id))
 
 
 def _archived(job_id: int, execution_id: int, state: str, after: int) -> Frame:
-    told = {"job_id": job_id, "execution_id": execution_id, "status": state}
+    ended = {"job_id": job_id, "execution_id": execution_id, "status": state}
     # Between the last line and the next: a client that has seen that line has not seen this.
-    return frame("log:archived", told, order=2 * after + 1)
+    return frame("log:archived", ended, order=2 * after + 1)

@@ -136,13 +136,13 @@ def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
 @home_router.get("/status", Permission.READ)
 def status_page(session: SessionDep, totals: TotalsDep) -> HTMLResponse:
     """Show the archive's status as an HTML page."""
-    told = archive_status(session, totals)
-    works = "The archive works." if told.status == "ok" else "The archive answers; something is wrong with its crawls."
-    last = f"{told.last_capture:%Y-%m-%d %H:%M} UTC" if told.last_capture else "none yet"
-    since = "".join(f"<li>{escape(one.message)} Since {one.since:%Y-%m-%d %H:%M} UTC." for one in told.incidents)
+    shown = archive_status(session, totals)
+    works = "The archive works." if shown.status == "ok" else "The archive answers; something is wrong with its crawls."
+    last = f"{shown.last_capture:%Y-%m-%d %H:%M} UTC" if shown.last_capture else "none yet"
+    since = "".join(f"<li>{escape(one.message)} Since {one.since:%Y-%m-%d %H:%M} UTC." for one in shown.incidents)
     body = (
         f"<h1>Status</h1><p class=verb>{works}</p><p>Newest capture: {last}</p>"
-        f"<p>Public sources: {told.sources:,}</p><h2>Incidents</h2>{f'<ul>{since}</ul>' if since else '<p>None.</p>'}"
+        f"<p>Public sources: {shown.sources:,}</p><h2>Incidents</h2>{f'<ul>{since}</ul>' if since else '<p>None.</p>'}"
         "<p><a href=/>To the archive</a> · <a href=/report>Report a problem</a></p>"
     )
     return HTMLResponse(page("Status", body), headers={"Cache-Control": "no-store"})

@@ -169,7 +169,7 @@ def _packed(database: Database, run: Execution) -> Iterator[bytes]:
 
     def pieces() -> Iterator[bytes]:
         while piece := list(islice(lines, _PIECE)):
-            told = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
-            yield "".join(f"{line}\n" for line in told).encode("utf-8", "replace")
+            entries = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
+            yield "".join(f"{line}\n" for line in entries).encode("utf-8", "replace")
 
     return gzipped(pieces())

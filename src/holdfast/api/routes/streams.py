@@ -123,7 +123,7 @@ async def stream_log(
         return Response(status_code=204)
 
     def replay() -> list[Frame]:
-        # Asked once more, now that the client listens: what ended in between would be told by no look.
+        # Asked once more, now that the client listens: no poll would report a log that ended in between.
         nonlocal is_over
         is_over = is_over or find()
         return topic.replay(id, number, last_event_id)

@@ -171,11 +171,11 @@ def _separate_duplicates(connection: sa.Connection) -> None:
         "UPDATE snapshots SET canonical_id = NULLIF(w.first_id, w.id), compared = (1 = 0)"
         " FROM wrong AS w WHERE snapshots.id = w.id",
     )(connection)
-    told = (
+    outbox = (
         "INSERT INTO search_outbox(kind, first_id, last_id, refs, created_at)"
         " SELECT 'snapshots', MIN(id), MAX(id), '{}', :now FROM wrong GROUP BY id / 256"
     )
-    connection.execute(sa.text(told), {"now": to_micros(SystemClock().now())})
+    connection.execute(sa.text(outbox), {"now": to_micros(SystemClock().now())})
     connection.execute(sa.text("DROP TABLE wrong"))
 
 
