@@ -16,7 +16,7 @@ from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
-from holdfast.frontier.attempts import attempts_on
+from holdfast.frontier.attempts import last_attempts
 from holdfast.processes.runfile import alone
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals import hiding
@@ -236,7 +236,7 @@ def test_what_is_withdrawn_is_looked_up_and_never_read_whole(archive: Archive, e
         with archive.database.read() as session:
             assert is_any_withdrawn(session)
             withdrawn_among(session, keys={"a", "b"}, snapshots={3, 4})
-            attempts_on(session, [1, 2], {1, 2}, {"example.org"})
+            last_attempts(session, [1, 2], {1, 2}, {"example.org"})
             queries.captures_of_pages(session, [1, 2], {1, 2})
             queries.unaccounted(session)
 

@@ -17,7 +17,7 @@ from holdfast.changes.verdict import AnswerKind, answer_of
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.errors import Invalid, NotFound, UrlRefused
-from holdfast.frontier.attempts import attempts_on
+from holdfast.frontier.attempts import last_attempts
 from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.jobs.endings import DONE, Shortfall
 from holdfast.jobs.store import FEED
@@ -234,7 +234,7 @@ def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> se
     state, reason, kind, frontier_id = session.execute(how.where(Execution.id == later)).one()
     if not asked_for_all(kind, state, reason):
         return pages
-    asked = attempts_on(session, (frontier_id,), pages, _domains(lost))
+    asked = last_attempts(session, (frontier_id,), pages, _domains(lost))
     return {attempt.url_hash for attempt in asked if attempt.redirected_to is None}
 
 

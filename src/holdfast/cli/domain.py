@@ -44,8 +44,11 @@ def list_domains(
     if state is not None and state not in domains.FILTERED:
         raise typer.BadParameter(f"expected one of: {', '.join(domains.FILTERED)}", param_hint="--state")
     now = archive.clock.now()
-    rows = domains.listed_domains(session, by_age=False, falls=False, state=state, after=after, limit=limit)
-    return Rows([domains.domain_record(row, pages=domains.page_count(session, row.id), now=now) for row in rows])
+    by_name = domains.DomainOrder.DOMAIN
+    found, _ = domains.page_of_domains(
+        session, order=by_name, falls=False, state=state, after=after, limit=limit, now=now
+    )
+    return Rows(found)
 
 
 @command(app_command, example="domain show example.org")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Row
 
 from holdfast.changes.listing import span
 from holdfast.cli.formatting import counted
@@ -20,7 +19,7 @@ from holdfast.cli.resource import Done, Listing, Reading, Rows, command
 from holdfast.config import Settings
 from holdfast.frontier import actions, requeueing
 from holdfast.frontier.added_urls import AddingUrls, AddReceipt, AddRequest
-from holdfast.frontier.attempts import UrlFilter, UrlStatus, frontier_urls, queued_url
+from holdfast.frontier.attempts import UrlFilter, UrlStatus, each_url, queued_url
 from holdfast.frontier.domains import left_out_hosts
 from holdfast.frontier.figures import select_frontier
 from holdfast.operations.crawl_actions import recover_frontier
@@ -77,15 +76,8 @@ def urls(
     """List the attempts of a crawl by state, host or a part of the URL."""
     host = None if domain is None else actions.domain_of(domain)
     wanted = UrlFilter(status=status, domain=host, kind=kind, search=search, limit=limit)
-    rows: list[Row[Any]] = []
     selected = select_frontier(session, execution)
-    while True:
-        found, following = frontier_urls(session, selected.frontier_id, wanted)
-        rows += found
-        if following is None or len(rows) >= limit:
-            break
-        # A filter without an index reads a few thousand attempts at a time.
-        wanted = replace(wanted, limit=limit - len(rows), after=following)
+    rows = islice(each_url(session, selected.frontier_id, wanted), limit)
     return Rows([queued_url(row) for row in rows], {"execution": selected.execution_id})
 
 

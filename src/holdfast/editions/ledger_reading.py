@@ -31,7 +31,7 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.queries import CaptureRow
 from holdfast.errors import UrlRefused
-from holdfast.frontier.attempts import attempts_on
+from holdfast.frontier.attempts import last_attempts
 from holdfast.noise.queries import kinds_at, kinds_of
 from holdfast.types import REDIRECTED
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
@@ -112,7 +112,7 @@ class RedirectTrail:
         pages = {url.hash64 for url in urls}
         best: dict[int, _Stop] = {}
         with self._database.read() as session:
-            asked = attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
+            asked = last_attempts(session, self._with_frontier, pages, {url.domain for url in urls})
             seen = queries.captures_of_pages(session, self._without, pages)
             noise = kinds_of(session, {_number(one.warc_file_id, one.warc_ordinal) for one in asked})
             at_pages = kinds_at(session, self._with_frontier, pages)
@@ -221,7 +221,7 @@ def is_in_edition(session: Session, view: EditionView, url: Url, *, now: datetim
     return (
         url.hash64 in seeds_of(view)
         or any(item.url_hash == url.hash64 for item in items)
-        or bool(attempts_on(session, runs, pages, {url.domain}))
+        or bool(last_attempts(session, runs, pages, {url.domain}))
         or bool(queries.captures_of_pages(session, runs, pages))
     )
 

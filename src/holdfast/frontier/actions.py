@@ -41,7 +41,7 @@ def domain_of(written: str) -> str:
 def reset_domain(frontier: Frontier, name: str) -> bool:
     """Clear the unreachable state of a domain; False if it had none. Raise NotFound, or Conflict while leased."""
     lifted = frontier.reset(name)
-    frontier.control.note(frontier.control.audit("domain.reset", name, lifted=lifted))
+    frontier.control.write(frontier.control.audit("domain.reset", name, lifted=lifted))
     return lifted
 
 

@@ -232,9 +232,7 @@ class AddingUrls:
             return place
         with self.read() as session:
             coming = next_run(session, group.source_id)
-        detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
-        audit = self._frontier.control.audit("frontier.added", f"source {group.source}", **detail)
-        self._frontier.control.wait(found, source_id=group.source_id, audit=audit)
+        self._frontier.control.write(self._note(group, found))
         if coming is not None:
             return _waits(group.source, len(found), coming)
         # No run would ever crawl them.
@@ -245,22 +243,24 @@ class AddingUrls:
     def _join_run(self, group: _Group, run: Row[Any], found: Sequence[FoundUrl], *, raises: bool) -> AddedPlace | None:
         """Add to a run's queue, where queued URLs may gain priority (`raises`); None if the run has just ended."""
         raised: list[int] = []
-        control = self._frontier.control
-        note = control.note_added(
-            found, source_id=group.source_id, execution_id=run.frontier_id, running=run.execution_id
-        )
-        detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found), "execution": run.execution_id}
-        audit = self._frontier.control.audit("frontier.added", f"source {group.source}", **detail)
-
-        def also(tx: FrontierTransaction) -> None:
-            note(tx)
-            audit(tx)
-
+        also = self._note(group, found, run)
         try:
             added = self._frontier.add(run.frontier_id, found, also=also, raised=raised.append if raises else None)
         except Conflict:
             return None
         return _joined(group.source, run.execution_id, len(found), added=added, raised=sum(raised))
+
+    def _note(
+        self, group: _Group, found: Sequence[FoundUrl], run: Row[Any] | None = None
+    ) -> Callable[[FrontierTransaction], None]:
+        """Return a callable that records added URLs: for a running run, or for the next one of their source."""
+        detail: dict[str, object] = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
+        where = {} if run is None else {"execution_id": run.frontier_id, "running": run.execution_id}
+        if run is not None:
+            detail["execution"] = run.execution_id
+        control = self._frontier.control
+        audit = control.audit("frontier.added", f"source {group.source}", **detail)
+        return control.note_added(found, audit, source_id=group.source_id, **where)
 
     def _make(self, host: str, urls: Sequence[Url], request: AddRequest) -> AddedPlace:
         """Create a source for a host that no source reaches, and a job that crawls these URLs once."""

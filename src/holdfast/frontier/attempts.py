@@ -40,7 +40,7 @@ def is_retried(one: Any) -> Any:
     )
 
 
-def attempts_on(
+def last_attempts(
     session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
 ) -> Sequence[Any]:
     """Return the last attempts on these pages, by their columns' names."""
@@ -222,6 +222,17 @@ def frontier_urls(
     return found, None
 
 
+def each_url(session: Session, frontier_id: int, wanted: UrlFilter) -> Iterator[Row[Any]]:
+    """Yield all attempts that `frontier_urls` lists page by page."""
+    while True:
+        # A filter without an index reads a few thousand attempts at a time.
+        rows, following = frontier_urls(session, frontier_id, wanted)
+        yield from rows
+        if following is None:
+            return
+        wanted = replace(wanted, after=following, offset=0)
+
+
 def attempt_by_id(session: Session, attempt_id: int) -> Row[Any]:
     """Return one attempt, with `frontier_id` and the code of its `source`; raise NotFound."""
     found: Any = session.execute(
@@ -337,6 +348,13 @@ class RunCapture:
     timestamp: Operator[str]
     """14 digits, as in the URL of its replay."""
     url: Operator[str]
+
+
+def capture_of(attempt: PageCrawl) -> int | None:
+    """Return the id that an attempt's capture has, or gets when it is indexed; None if it stored nothing."""
+    if attempt.warc_file_id is None or attempt.warc_ordinal is None:
+        return None
+    return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
 
 
 def captures_of(session: Session, attempt_ids: Sequence[int]) -> dict[int, RunCapture]:

@@ -156,9 +156,10 @@ class FrontierControl:
             queries.tell_holders(tx, execution_id, now=to_micros(self._clock.now()))
             audit(tx)
 
-    def note(self, audit: Audit) -> None:
+    def write(self, note: Callable[[FrontierTransaction], None]) -> None:
+        """Write an audit entry, or URLs that wait for a run, in a transaction of their own."""
         with self._connection.write() as tx:
-            audit(tx)
+            note(tx)
 
     def queued_executions(self, name: str) -> tuple[int, list[int]]:
         """Return a domain's id and the executions with open attempts on it; raise `DomainUnknown`."""
@@ -175,6 +176,7 @@ class FrontierControl:
     def note_added(
         self,
         found: Sequence[FoundUrl],
+        audit: Audit,
         *,
         source_id: int,
         execution_id: int | None = None,
@@ -190,15 +192,9 @@ class FrontierControl:
             if running is not None and not queries.is_running(tx, running):
                 raise Conflict(f"execution {running} has just ended")
             queries.note_added(tx, found, source_id=source_id, execution_id=execution_id, now=now, by=by)
+            audit(tx)
 
         return write
-
-    def wait(self, found: Sequence[FoundUrl], *, source_id: int, audit: Audit) -> None:
-        """Store URLs for the next run of a source."""
-        write = self.note_added(found, source_id=source_id)
-        with self._connection.write() as tx:
-            write(tx)
-            audit(tx)
 
     def waiting(self, execution_id: int, *, after: int) -> tuple[list[queries.WaitingUrl], int | None]:
         """Return unfinished URLs added to an execution's source, and the position to continue from.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.models import Domain, Exclusion, Page, Queue, Robots
-from holdfast.errors import NotFound
+from holdfast.errors import Invalid, NotFound
 from holdfast.frontier.control import DomainUnknown
 from holdfast.frontier.figures import COUNTED, select_frontier
 from holdfast.records import Operator, from_row, record
@@ -33,6 +33,126 @@ class DomainState(StrEnum):
     RESTING = "resting"
     """It may be requested again later, because of its delay or its server's."""
     READY = "ready"
+
+
+class HostOrder(StrEnum):
+    """Orders of the hosts of a crawl; each has an index."""
+
+    DUE = "due"
+    """Hosts with queued URLs, by the time of the next request."""
+    MET = "met"
+    """All hosts, by discovery in the archive."""
+
+
+class DomainOrder(StrEnum):
+    """How domains are sorted."""
+
+    DOMAIN = "domain"
+    PAGE_COUNT = "page_count"
+    """At most the 500 largest domains."""
+    CRAWL_DELAY = "crawl_delay"
+    """Only domains that an operator slowed down."""
+    CREATED_AT = "created_at"
+
+
+@record
+class QueueInExecution:
+    """URLs of a domain in one execution."""
+
+    execution_id: Operator[int]
+    pending: Operator[int]
+    completed: Operator[int]
+    failed: Operator[int]
+    ruled_out: Operator[int]
+
+    def __str__(self) -> str:
+        return f"pending {self.pending}, completed {self.completed}, failed {self.failed}, ruled out {self.ruled_out}"
+
+
+@record
+class DomainRecord:
+    """A domain and its current state."""
+
+    domain: Operator[str]
+    state: Operator[DomainState]
+    page_count: Operator[int]
+    """Known pages, counted up to 10,000."""
+    crawl_delay: Operator[float | None]
+    """Seconds between requests, set by an operator; null: the source's delay."""
+    is_allowed: Operator[bool]
+    paused: Operator[bool]
+    paused_at: Operator[datetime | None]
+    circuit: Operator[str]
+    """closed, open or half_open."""
+    circuit_failures: Operator[int]
+    circuit_opened_at: Operator[datetime | None]
+    slow_down: Operator[float]
+    """Factor on the delay after 429 and 503; 1 means no slow-down."""
+    unreachable_since: Operator[datetime | None]
+    next_allowed_at: Operator[datetime | None]
+    leased: Operator[bool]
+    """Whether a process holds its lease."""
+    created_at: Operator[datetime]
+
+
+@record
+class RobotsOfOrigin:
+    """The last known robots.txt of an origin."""
+
+    origin: Operator[str]
+    answer: Operator[RobotsAnswer]
+    """rules, allow_all (no robots.txt), or unreachable: nothing may be fetched."""
+    status: Operator[int | None]
+    failures: Operator[int]
+    fetched_at: Operator[datetime]
+    checked_at: Operator[datetime]
+
+    def __str__(self) -> str:
+        return f"{self.origin} {self.answer.value} ({self.status})"
+
+
+@record
+class DomainDetail(DomainRecord):
+    """A domain with its robots files and its queue."""
+
+    robots: Operator[list[RobotsOfOrigin]]
+    queue: Operator[QueueInExecution | None]
+    """Queue in the newest crawl; null if that has no URL of this domain."""
+
+
+@record
+class CrawledHost:
+    """Counts and state of a host in one crawl."""
+
+    domain: Operator[str]
+    state: Operator[DomainState]
+    """State of the host itself, in all crawls."""
+    pending: Operator[int]
+    completed: Operator[int]
+    failed: Operator[int]
+    ruled_out: Operator[int]
+    due_at: Operator[datetime | None]
+    """Earliest time of the next request; null if nothing is queued."""
+    next_allowed_at: Operator[datetime | None]
+    crawl_delay: Operator[float | None]
+    """Seconds between requests, set by an operator; null: the source's delay."""
+    circuit: Operator[str]
+    """closed, open or half_open."""
+    circuit_failures: Operator[int]
+    slow_down: Operator[float]
+    """Factor on the delay after 429 and 503; 1 means no slow-down."""
+    paused_at: Operator[datetime | None]
+    unreachable_since: Operator[datetime | None]
+
+
+@record
+class DiscoveredHost:
+    """A host that was linked but not crawled."""
+
+    host: Operator[str]
+    rule: Operator[str]
+    """The rule that excluded it."""
+    links: Operator[int]
 
 
 def is_held(domain: Domain, now: datetime) -> bool:
@@ -116,22 +236,50 @@ def largest_domains(session: Session) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in session.execute(query.limit(TOP_DOMAINS))]
 
 
+def page_of_domains(
+    session: Session,
+    *,
+    order: DomainOrder,
+    falls: bool,
+    state: DomainState | None,
+    after: str | int | None,
+    limit: int,
+    now: datetime,
+    largest: Callable[[Session], Sequence[tuple[int, int]]] = largest_domains,
+) -> tuple[list[DomainRecord], str | int | None]:
+    """Return domains in an order, and where to continue.
+
+    `after` is a name or an id; if the order is by delay, or by page count (of the `largest`), how many to skip. Raise
+    Invalid for a state with one of these two orders.
+    """
+    pages: dict[int, int] = {}
+    following: str | int | None = None
+    if order in (DomainOrder.DOMAIN, DomainOrder.CREATED_AT):
+        by_age = order is DomainOrder.CREATED_AT
+        rows = listed_domains(session, by_age=by_age, falls=falls, state=state, after=after, limit=limit)
+        if len(rows) == limit:
+            following = rows[-1].id if by_age else rows[-1].name
+    elif state is not None:
+        raise Invalid(
+            "state: domains of one state are sorted by domain or created_at; leave one of both out", field="state"
+        )
+    else:
+        start = max(0, int(after or 0))
+        if order is DomainOrder.PAGE_COUNT:
+            counted = largest(session)
+            pages = dict((counted if falls else counted[::-1])[start : start + limit])
+            found = domains_by_id(session, list(pages))
+            rows, is_cut = [found[number] for number in pages if number in found], start + limit < len(counted)
+        else:
+            rows = slowed_domains(session, falls=falls, limit=start + limit + 1)[start:]
+            rows, is_cut = rows[:limit], len(rows) > limit
+        following = start + limit if is_cut else None
+    counts = [pages.get(row.id) or page_count(session, row.id) for row in rows]
+    return [domain_record(row, pages=count, now=now) for row, count in zip(rows, counts, strict=True)], following
+
+
 def newest_page(session: Session) -> int:
     return session.scalar(select(func.max(Page.id))) or 0
-
-
-@record
-class QueueInExecution:
-    """URLs of a domain in one execution."""
-
-    execution_id: Operator[int]
-    pending: Operator[int]
-    completed: Operator[int]
-    failed: Operator[int]
-    ruled_out: Operator[int]
-
-    def __str__(self) -> str:
-        return f"pending {self.pending}, completed {self.completed}, failed {self.failed}, ruled out {self.ruled_out}"
 
 
 _QUEUE: Final = (
@@ -150,22 +298,10 @@ def queue_of_domain(session: Session, frontier_id: int, domain_id: int) -> Queue
     return None if row is None else from_row(QueueInExecution, row)
 
 
-class HostOrder(StrEnum):
-    """Orders of the hosts of a crawl; each has an index."""
-
-    DUE = "due"
-    """Hosts with queued URLs, by the time of the next request."""
-    MET = "met"
-    """All hosts, by discovery in the archive."""
-
-
 def hosts_of_crawl(
-    session: Session, frontier_id: int, *, order: HostOrder, after: Sequence[int] | None, limit: int
-) -> list[tuple[Domain, QueueInExecution, int]]:
-    """Return hosts of an execution's frontier, after the time and id of the last listed one.
-
-    Each has the earliest time of its next request, in microseconds.
-    """
+    session: Session, frontier_id: int, *, order: HostOrder, after: Sequence[int] | None, limit: int, now: datetime
+) -> tuple[list[CrawledHost], tuple[int, int] | None]:
+    """Return hosts of an execution's frontier, and where to continue: the time and id of the last one."""
     query = select(*_QUEUE, Queue.due_at, Queue.domain_id).where(Queue.execution_id == frontier_id)
     if order is HostOrder.DUE:
         query = query.where(Queue.open > 0).order_by(Queue.due_at, Queue.domain_id)
@@ -177,9 +313,18 @@ def hosts_of_crawl(
             query = query.where(Queue.domain_id > after[1])
     rows = session.execute(query.limit(limit)).all()
     known = domains_by_id(session, [row.domain_id for row in rows])
-    return [
-        (known[row.domain_id], from_row(QueueInExecution, row), row.due_at) for row in rows if row.domain_id in known
+    hosts = [
+        from_row(
+            CrawledHost,
+            known[row.domain_id],
+            **{name: getattr(row, name) for name in ("pending", "completed", "failed", "ruled_out")},
+            due_at=from_micros(row.due_at) if row.pending and row.due_at else None,
+            **_shared(known[row.domain_id], now),
+        )
+        for row in rows
+        if row.domain_id in known
     ]
+    return hosts, (rows[-1].due_at, rows[-1].domain_id) if len(hosts) == limit else None
 
 
 def robots_of_domain(session: Session, domain_id: int) -> list[RobotsRecord]:
@@ -193,16 +338,6 @@ def robots_of_origin(session: Session, origin: str) -> RobotsRecord | None:
 def _robots(session: Session, where: ColumnElement[bool]) -> list[RobotsRecord]:
     rows = session.scalars(select(Robots).where(where).order_by(Robots.origin))
     return [from_row(RobotsRecord, row, answer=RobotsAnswer(row.answer)) for row in rows]
-
-
-@record
-class DiscoveredHost:
-    """A host that was linked but not crawled."""
-
-    host: Operator[str]
-    rule: Operator[str]
-    """The rule that excluded it."""
-    links: Operator[int]
 
 
 def left_out_hosts(
@@ -221,82 +356,6 @@ def left_out_hosts(
         .limit(limit)
     )
     return [from_row(DiscoveredHost, row) for row in rows]
-
-
-@record
-class DomainRecord:
-    """A domain and its current state."""
-
-    domain: Operator[str]
-    state: Operator[DomainState]
-    page_count: Operator[int]
-    """Known pages, counted up to 10,000."""
-    crawl_delay: Operator[float | None]
-    """Seconds between requests, set by an operator; null: the source's delay."""
-    is_allowed: Operator[bool]
-    paused: Operator[bool]
-    paused_at: Operator[datetime | None]
-    circuit: Operator[str]
-    """closed, open or half_open."""
-    circuit_failures: Operator[int]
-    circuit_opened_at: Operator[datetime | None]
-    slow_down: Operator[float]
-    """Factor on the delay after 429 and 503; 1 means no slow-down."""
-    unreachable_since: Operator[datetime | None]
-    next_allowed_at: Operator[datetime | None]
-    leased: Operator[bool]
-    """Whether a process holds its lease."""
-    created_at: Operator[datetime]
-
-
-@record
-class RobotsOfOrigin:
-    """The last known robots.txt of an origin."""
-
-    origin: Operator[str]
-    answer: Operator[RobotsAnswer]
-    """rules, allow_all (no robots.txt), or unreachable: nothing may be fetched."""
-    status: Operator[int | None]
-    failures: Operator[int]
-    fetched_at: Operator[datetime]
-    checked_at: Operator[datetime]
-
-    def __str__(self) -> str:
-        return f"{self.origin} {self.answer.value} ({self.status})"
-
-
-@record
-class DomainDetail(DomainRecord):
-    """A domain with its robots files and its queue."""
-
-    robots: Operator[list[RobotsOfOrigin]]
-    queue: Operator[QueueInExecution | None]
-    """Queue in the newest crawl; null if that has no URL of this domain."""
-
-
-@record
-class CrawledHost:
-    """Counts and state of a host in one crawl."""
-
-    domain: Operator[str]
-    state: Operator[DomainState]
-    """State of the host itself, in all crawls."""
-    pending: Operator[int]
-    completed: Operator[int]
-    failed: Operator[int]
-    ruled_out: Operator[int]
-    due_at: Operator[datetime | None]
-    """Earliest time of the next request; null if nothing is queued."""
-    next_allowed_at: Operator[datetime | None]
-    crawl_delay: Operator[float | None]
-    """Seconds between requests, set by an operator; null: the source's delay."""
-    circuit: Operator[str]
-    """closed, open or half_open."""
-    circuit_failures: Operator[int]
-    slow_down: Operator[float]
-    """Factor on the delay after 429 and 503; 1 means no slow-down."""
-    paused_at: Operator[datetime | None]
-    unreachable_since: Operator[datetime | None]
 
 
 def domain_record(row: Domain, *, pages: int, now: datetime) -> DomainRecord:
@@ -337,16 +396,3 @@ def domain_detail(session: Session, name: str, *, execution: int | None, now: da
     found = domain_record(row, pages=page_count(session, row.id), now=now)
     origins = [from_row(RobotsOfOrigin, one) for one in robots_of_domain(session, row.id)]
     return from_row(DomainDetail, found, robots=origins, queue=queue)
-
-
-def crawled_host(domain: Domain, queue: QueueInExecution, due_at: int, *, now: datetime) -> CrawledHost:
-    return from_row(
-        CrawledHost,
-        domain,
-        pending=queue.pending,
-        completed=queue.completed,
-        failed=queue.failed,
-        ruled_out=queue.ruled_out,
-        due_at=from_micros(due_at) if queue.pending and due_at else None,
-        **_shared(domain, now),
-    )

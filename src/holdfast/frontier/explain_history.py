@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import digits14, moment_or_none
 from holdfast.db.models import PageCrawl, Snapshot, Source
 from holdfast.frontier import explain_queries as queries
+from holdfast.frontier.attempts import capture_of
 from holdfast.frontier.explain_queries import AttemptOnPage
 from holdfast.frontier.explain_records import (
     ExplainedAttempt,
@@ -26,7 +27,6 @@ from holdfast.frontier.figures import COUNTED
 from holdfast.frontier.outcome_words import outcome_word
 from holdfast.records import from_row
 from holdfast.types import Outcome, UrlKind
-from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import count_withdrawn, withdrawals_among_captures, withdrawals_of, withdrawn_among
 
@@ -47,19 +47,13 @@ def explain_attempts(
     older = [] if before is None else [PageCrawl.id < before]
     rows = queries.attempts_on(session, pages, *seen, *older, limit=limit + 1)
     shown = rows[:limit]
-    captures = queries.captures_by_id(session, {_snapshot_id(row.attempt) for row in shown})
+    captures = queries.captures_by_id(session, {capture_of(row.attempt) for row in shown})
     paths = queries.file_paths(session, {row.attempt.warc_file_id for row in shown})
     return ExplainedAttempts(
         items=[_attempt(row, captures, paths) for row in shown],
         next=str(shown[-1].attempt.id) if len(rows) > limit else None,
         limit=limit,
     )
-
-
-def _snapshot_id(attempt: PageCrawl) -> int | None:
-    if attempt.warc_file_id is None or attempt.warc_ordinal is None:
-        return None
-    return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
 
 
 def _attempt(
@@ -94,7 +88,7 @@ def _record(
 ) -> ExplainedRecord | None:
     if one.warc_file_id is None or one.warc_offset is None or one.warc_file_id not in paths:
         return None
-    capture = captures.get(_snapshot_id(one))
+    capture = captures.get(capture_of(one))
     return ExplainedRecord(
         warc_file=paths[one.warc_file_id],
         warc_file_id=one.warc_file_id,

@@ -40,11 +40,13 @@ def next_runs(session: Session, source_ids: Sequence[int], settings: Settings, n
     jobs = jobs_of_sources(session, source_ids)
     for source in (rows[number] for number in source_ids if number in rows):
         own = jobs.get(source.id, [])
-        rules = _rules_of(source, own, settings)
-        config = next((one.job.config for one in own if one.job.id == rules.job_id), {})
+        plan, job_id, problem = _rules_of(source, own, settings)
+        config = next((one.job.config for one in own if one.job.id == job_id), {})
         yield NextRuns(
             source,
-            *rules,
+            plan,
+            job_id,
+            problem,
             backend=backend_of("crawl", config, source.config),
             runs=[_next_run(one, source.code, now) for one in own if one.job.kind != "feed"],
         )
@@ -76,33 +78,31 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
     return found
 
 
-class _Rules(NamedTuple):
-    plan: CrawlPlan | None
-    job_id: int | None
-    problem: str | None
-
-
-def _rules_of(source: Source, jobs: list[JobOfSource], settings: Settings) -> _Rules:
-    """Return the plan of a source's next run: its crawl job's, its newest job's, or its default one."""
+def _rules_of(
+    source: Source, jobs: list[JobOfSource], settings: Settings
+) -> tuple[CrawlPlan | None, int | None, str | None]:
+    """Return the plan of a source's next run (its crawl job's, its newest job's, or its default one), the job that it
+    is of, and why there is none.
+    """
     house = CrawlDefaults(settings.contact or "nobody@example.org", delay_s=settings.politeness.delay_s)
     chosen = next((one for one in jobs if one.job.kind == "crawl"), jobs[0] if jobs else None)
     try:
         if chosen is not None and chosen.job.state is None and chosen.latest is not None:
             # A crawl that no job asked for has its plan in its execution alone.
             stored = chosen.latest.config
-            return _Rules(stored_plan(stored) if stored.get("seeds") else None, chosen.job.id, None)
+            return stored_plan(stored) if stored.get("seeds") else None, chosen.job.id, None
         overrides = chosen.job.config if chosen is not None else {}
         start = chosen.job.url if chosen is not None and chosen.job.url_given else None
         config = planned_config(source, overrides, start=start)
         if not config.seeds:
-            return _Rules(None, None, "it has no seeds")
+            return None, None, "it has no seeds"
         plan = crawl_plan(config, house, number=1)
         landing = chosen.latest.config.get("landing") if chosen is not None and chosen.latest is not None else None
         # A place that cannot be read any more widens no scope.
         plan = replace(plan, landing=tuple(_readable(plan, tuple(landing or ()))))
-        return _Rules(plan, chosen.job.id if chosen else None, None)
+        return plan, chosen.job.id if chosen else None, None
     except (Invalid, TypeError, KeyError, ValueError) as exc:
-        return _Rules(None, chosen.job.id if chosen else None, str(exc))
+        return None, chosen.job.id if chosen else None, str(exc)
 
 
 def _readable(plan: CrawlPlan, landing: tuple[str, ...]) -> Iterator[str]:

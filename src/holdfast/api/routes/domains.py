@@ -14,20 +14,16 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm
 from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
-from holdfast.errors import Invalid
 from holdfast.frontier.actions import ClearReceipt, domain_of, purge, reset_domain
 from holdfast.frontier.control import DomainSettings, DomainUpdate
 from holdfast.frontier.domains import (
     DomainDetail,
+    DomainOrder,
     DomainRecord,
     DomainState,
-    domain_record,
-    domains_by_id,
     find_domain,
-    listed_domains,
-    page_count,
+    page_of_domains,
     robots_of_domain,
-    slowed_domains,
 )
 from holdfast.frontier.domains import domain_detail as detail_of
 from holdfast.frontier.explain_robots import DomainRobots
@@ -54,17 +50,6 @@ class DomainReceipt:
 
     domain: Operator[str]
     changed: Operator[bool]
-
-
-class DomainOrder(StrEnum):
-    """How domains are sorted."""
-
-    DOMAIN = "domain"
-    PAGE_COUNT = "page_count"
-    """At most the 500 largest domains."""
-    CRAWL_DELAY = "crawl_delay"
-    """Only domains that an operator slowed down."""
-    CREATED_AT = "created_at"
 
 
 class Direction(StrEnum):
@@ -95,40 +80,22 @@ def list_domains(
     cursor: ListCursor = None,
 ) -> Piece[DomainRecord]:
     """Return the known domains with their state, delay and circuit."""
-    falls, pages = order is Direction.DESC, dict[int, int]()
-    if sort_by in (DomainOrder.PAGE_COUNT, DomainOrder.CRAWL_DELAY):
-        if state is not None:
-            raise Invalid(
-                "state: domains of one state are sorted by domain or created_at; leave one of both out", field="state"
-            )
-        start = max(0, decode_id(cursor) or 0)
-        if sort_by is DomainOrder.PAGE_COUNT:
-            largest = counts.largest_domains(session)
-            chosen = (largest if falls else largest[::-1])[start : start + limit]
-            pages = dict(chosen)
-            found = domains_by_id(session, list(pages))
-            rows = [found[number] for number in pages if number in found]
-            next_place = encode_cursor(start + limit) if start + limit < len(largest) else None
-        else:
-            rows = slowed_domains(session, falls=falls, limit=start + limit + 1)[start:]
-            next_place = encode_cursor(start + limit) if len(rows) > limit else None
-            rows = rows[:limit]
+    if sort_by in (DomainOrder.DOMAIN, DomainOrder.CREATED_AT):
+        place = decode_cursor(cursor, int if sort_by is DomainOrder.CREATED_AT else str)
+        after = None if place is None else place[0]
     else:
-        by_age = sort_by is DomainOrder.CREATED_AT
-        after = decode_cursor(cursor, int if by_age else str)
-        rows = listed_domains(
-            session,
-            by_age=by_age,
-            falls=falls,
-            state=None if state is None else DomainState(state.value),
-            after=None if after is None else after[0],
-            limit=limit,
-        )
-        last = rows[-1] if len(rows) == limit else None
-        next_place = None if last is None else encode_cursor(last.id if by_age else last.name)
-    now = archive.now(session)
-    items = [domain_record(row, pages=pages.get(row.id) or page_count(session, row.id), now=now) for row in rows]
-    return Piece(items=items, next=next_place, limit=limit)
+        after = decode_id(cursor)
+    items, following = page_of_domains(
+        session,
+        order=sort_by,
+        falls=order is Direction.DESC,
+        state=None if state is None else DomainState(state.value),
+        after=after,
+        limit=limit,
+        largest=counts.largest_domains,
+        now=archive.now(session),
+    )
+    return Piece(items=items, next=None if following is None else encode_cursor(following), limit=limit)
 
 
 @router.get("/api/domains/{domain}", Permission.WATCH, errors=(404,))

@@ -40,7 +40,6 @@ from holdfast.frontier.domains import (
     CrawledHost,
     DiscoveredHost,
     HostOrder,
-    crawled_host,
     hosts_of_crawl,
     left_out_hosts,
 )
@@ -122,14 +121,15 @@ def list_frontier_hosts(
 ) -> Piece[CrawledHost]:
     """Return the hosts of an execution with their counts and the reason why each one waits."""
     selected = select_frontier(session, execution)
-    after = decode_ints(cursor, 2)
-    rows = hosts_of_crawl(session, selected.frontier_id, order=order, after=after, limit=limit)
-    now = archive.now(session)
-    return Piece(
-        items=[crawled_host(*row, now=now) for row in rows],
-        next=encode_cursor(rows[-1][2], rows[-1][0].id) if len(rows) == limit else None,
+    hosts, following = hosts_of_crawl(
+        session,
+        selected.frontier_id,
+        order=order,
+        after=decode_ints(cursor, 2),
         limit=limit,
+        now=archive.now(session),
     )
+    return Piece(items=hosts, next=None if following is None else encode_cursor(*following), limit=limit)
 
 
 _Address = Annotated[str, StringConstraints(min_length=1, max_length=8192)]

@@ -17,7 +17,7 @@ from holdfast.clock import Clock
 from holdfast.db.audit_events import append_event
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
-from holdfast.frontier.attempts import UrlFilter, UrlStatus, frontier_urls
+from holdfast.frontier.attempts import UrlFilter, UrlStatus, each_url
 from holdfast.jobs import execution_queries
 from holdfast.jobs.views.listing import execution
 from holdfast.records import Operator, record
@@ -127,13 +127,7 @@ def matched_urls(
 
 def _queued(session: Session, frontier_id: int) -> Iterator[str]:
     for status in _QUEUED:
-        after: list[int] | None = None
-        while True:
-            rows, following = frontier_urls(session, frontier_id, UrlFilter(status=status, limit=_AT_ONCE, after=after))
-            yield from (row.url for row in rows)
-            if following is None:
-                break
-            after = list(following)
+        yield from (row.url for row in each_url(session, frontier_id, UrlFilter(status=status, limit=_AT_ONCE)))
 
 
 def _compiled(rules: Sequence[str]) -> Patterns:

@@ -17,13 +17,13 @@ from sqlalchemy.orm import Session, load_only
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Robots, Snapshot, Source
+from holdfast.frontier.attempts import capture_of
 from holdfast.frontier.domains import DomainState, domains_by_id, listed_domains, next_moment
 from holdfast.frontier.outcome_words import outcome_word
 from holdfast.jobs.views.timeseries import read_series
 from holdfast.records import Operator, record
 from holdfast.types import FAILURES, Outcome, RobotsAnswer, UrlKind
 from holdfast.urls import page_key
-from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.visibility import (
     visible_address,
     visible_page,
@@ -208,7 +208,7 @@ def _recent_pages(session: Session, ids: Sequence[int]) -> list[RequestedPage]:
     keys = {attempt.id: page_key(url) for attempt, url, _ in rows}
     hidden = withdrawn_among(session, keys=set(keys.values()))
     shown = [row for row in rows if keys[row[0].id] not in hidden][:_PAGES]
-    captures = visible_snapshots(session, [number for row in shown if (number := _capture_of(row[0])) is not None])
+    captures = visible_snapshots(session, [number for row in shown if (number := capture_of(row[0])) is not None])
     runs = _runs_on(session, {attempt.execution_id for attempt, _, _ in shown})
     return [_recent_page(attempt, url, source, captures, runs) for attempt, url, source in shown]
 
@@ -221,16 +221,10 @@ def _runs_on(session: Session, frontiers: Collection[int]) -> list[Execution]:
     return list(session.scalars(query.options(load_only(Execution.frontier_id, Execution.started_at)).limit(_RUNS)))
 
 
-def _capture_of(attempt: PageCrawl) -> int | None:
-    if attempt.warc_file_id is None or attempt.warc_ordinal is None:
-        return None
-    return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
-
-
 def _recent_page(
     attempt: PageCrawl, url: str, source: str, captures: Mapping[int, Snapshot], runs: Sequence[Execution]
 ) -> RequestedPage:
-    capture, outcome = captures.get(_capture_of(attempt) or -1), attempt.outcome or ""
+    capture, outcome = captures.get(capture_of(attempt) or -1), attempt.outcome or ""
     at = from_micros(attempt.completed_at or 0)
     continued = (
         run.id for run in runs if run.frontier_id == attempt.execution_id and run.started_at and run.started_at <= at
