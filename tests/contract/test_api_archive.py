@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast.api.figures import CountedTotals
-from holdfast.api.queries import active_workers
 from holdfast.db.engine import Database, limit_statements, take_time
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Edition, Execution, Job, Owner, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
 from holdfast.errors import Unavailable
+from holdfast.jobs.views.recorded import active_workers
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.capture_queries import captured_by
 from holdfast.api.routes import job_logs, jobs, sources
 from holdfast.db.models import Execution, Job
+from holdfast.index.capture_queries import captured_by
 from holdfast.withdrawals.hiding import hide
 from tests.api_bed import Server
 from tests.archive import Shot, build_archive, days_later

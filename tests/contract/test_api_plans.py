@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from holdfast.api.capture_queries import captured_by, newest_crawls
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot
+from holdfast.index.capture_queries import captured_by, newest_crawls
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select, update
 
-from holdfast.api.queries import source_totals, state_of_archive
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.index.capture_queries import source_totals, state_of_archive
 from holdfast.noise.labels import Finding, write_findings
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hidden_captures import hidden_counts, hidden_groups

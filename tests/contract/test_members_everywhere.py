@@ -19,10 +19,10 @@ import pytest
 from sqlalchemy import event
 from starlette.types import ASGIApp
 
-from holdfast.api.queries import crawl_totals
 from holdfast.auth.roles import Role
 from holdfast.clock import digits14
 from holdfast.db.models import Domain, Page, PageCrawl, Queue
+from holdfast.jobs.views.recorded import crawl_totals
 from holdfast.replay.cdx.queries import KeyRange, batch
 from holdfast.replay.finding import candidates, neighbours
 from holdfast.search.outbox import drain

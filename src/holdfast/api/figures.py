@@ -15,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from holdfast import log
-from holdfast.api import queries
 from holdfast.api.errors import ExecutionNotFound
 from holdfast.clock import Clock
 from holdfast.db import connect
@@ -23,11 +22,14 @@ from holdfast.db.engine import Database, moment_in, server_clock, take_time
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.frontier.domains import largest_domains, newest_page
 from holdfast.frontier.figures import FrontierFigures, SelectedFrontier, frontier_figures
+from holdfast.index import capture_queries
+from holdfast.index.capture_queries import RepresentativeCaptures, SourceTotal
 from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, execution, scanned_storage
-from holdfast.jobs.views.recorded import read_recorded
+from holdfast.jobs.views.recorded import CrawlTotals, active_workers, crawl_totals, read_recorded
 from holdfast.jobs.views.run_report import RunReport, run_report
 from holdfast.metrics import RecordedCrawls, StorageFigures
+from holdfast.operations.overview_queries import kept_by_source
 from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
 from holdfast.withdrawals.visibility import hidden_sources
@@ -174,10 +176,10 @@ _UNLISTED = "test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTotals:
-    sources: tuple[queries.SourceTotal, ...]
-    representatives: dict[int, queries.RepresentativeCaptures]
+    sources: tuple[SourceTotal, ...]
+    representatives: dict[int, RepresentativeCaptures]
     """By source."""
-    crawls: queries.CrawlTotals
+    crawls: CrawlTotals
     documents: int
     """Number of distinct texts."""
 
@@ -195,7 +197,7 @@ class ArchiveTotals:
         return max((source.last for source in self.sources), default=None)
 
     @property
-    def listed(self) -> tuple[queries.SourceTotal, ...]:
+    def listed(self) -> tuple[SourceTotal, ...]:
         """Sources that readers may see."""
         return tuple(source for source in self.sources if source.code != _UNLISTED)
 
@@ -234,16 +236,16 @@ class CountedTotals:
 
 def _state(session: Session, clock: Clock) -> object:
     # The workers, too: one that was killed falls silent, and no row changes.
-    return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
+    return capture_queries.state_of_archive(session), tuple(owner.id for owner in active_workers(session, clock))
 
 
 def _count(session: Session, clock: Clock) -> ArchiveTotals:
     take_time(session)
-    sources = tuple(queries.source_totals(session))
+    sources = tuple(capture_queries.source_totals(session))
     # For all sources at once: source by source it would read the groups as often as there are sources.
-    topmost = queries.topmost_by_language(session)
+    topmost = capture_queries.topmost_by_language(session)
     representatives = {
-        one.source_id: queries.representative_captures(
+        one.source_id: capture_queries.representative_captures(
             session, one.source_id, one.base_url, topmost.get(one.source_id, {})
         )
         for one in sources
@@ -251,8 +253,8 @@ def _count(session: Session, clock: Clock) -> ArchiveTotals:
     return ArchiveTotals(
         sources=sources,
         representatives=representatives,
-        crawls=queries.crawl_totals(session, clock),
-        documents=queries.document_total(session),
+        crawls=crawl_totals(session, clock),
+        documents=capture_queries.document_total(session),
     )
 
 
@@ -299,7 +301,7 @@ def _count_work(session: Session, clock: Clock) -> WorkFigures:
     with seen_by(EVERYTHING):
         jobs, cleanups = admin_counts(session), cleanup_counts(session)
     scanned, weighed = scanned_storage(session)
-    warc_bytes = {one.source: one.bytes for one in queries.kept_by_source(session)}
+    warc_bytes = {one.source: one.bytes for one in kept_by_source(session)}
     return WorkFigures(
         jobs=jobs,
         public_jobs=public_jobs,

@@ -1,4 +1,4 @@
-"""Searches pages whose body is not stored: exact match on all words of a query; also returns one page in full."""
+"""Pages of crawls: lists of all, search among those whose body is not stored, and one page in full."""
 
 from __future__ import annotations
 
@@ -12,15 +12,26 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from unicodedata import combining, is_normalized
 
-from sqlalchemy import Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source
+from holdfast.db.models import (
+    Domain,
+    Execution,
+    Job,
+    Page,
+    PageCrawl,
+    SignalLink,
+    SignalPage,
+    SignalWord,
+    Source,
+)
 from holdfast.errors import Invalid, NotFound
 from holdfast.parse.text import SMALL_WORDS, WORD_MARKS, analysable, nfc, words_of
-from holdfast.urls import Url, normalised_or_plain, typed_host, url_hash
+from holdfast.types import Outcome
+from holdfast.urls import Url, normalised_or_plain, page_key, typed_host, url_hash
 from holdfast.values import dataclass
-from holdfast.withdrawals.visibility import visible_page
+from holdfast.withdrawals.visibility import visible_address, visible_page, withdrawn_among
 
 # Of two words that are on more pages than this, neither is rare: to count on would only take time.
 _ENOUGH = 10_000
@@ -292,12 +303,143 @@ def page_of(session: Session, url: Url) -> PageInFull:
 def page_by_hash(session: Session, digest: str) -> PageInFull:
     """Return a page by the hex SHA-256 of its normalised URL, or the first 16 digits; raise `NotFound` if missing."""
     number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
-    for row in pages_by_hash(session, number):
-        if len(digest) == 16 or url_hash(normalised_or_plain(row.url)) == digest:
-            return _in_full(session, row)
+    for find in (pages_by_hash, crawled_by_hash):
+        for row in find(session, number):
+            # The database keeps 64 bits; a whole digest must fit, too.
+            if len(digest) == 16 or url_hash(normalised_or_plain(row.url)) == digest:
+                return _in_full(session, row)
     raise NotFound(f"there is no page with the hash {digest[:64]}; they are listed at /api/pages")
 
 
 def _in_full(session: Session, row: SignalPageRow) -> PageInFull:
     words, links = stored_words(session, row.page_id), links_of(session, row.page_id)
     return PageInFull(page=row, words=tuple(words), links=tuple(links))
+
+
+# Pages are counted up to here: an operator pages through a list and does not wait for the count of millions.
+_COUNTED = 100_000
+
+_NEWEST_OUTCOME = (
+    select(PageCrawl.outcome)
+    .where(PageCrawl.page_id == Page.id, PageCrawl.outcome.is_not(None))
+    .order_by(PageCrawl.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+
+_BLOCKED = Outcome.BLOCKED_ROBOTS.value == _NEWEST_OUTCOME
+
+_WITH_STATUS = {
+    None: Page.fetched_at.is_not(None) | Page.failed_at.is_not(None),
+    PageStatus.FETCHED: Page.status == "fetched",
+    PageStatus.FAILED: (Page.status == "failed") & ~_BLOCKED,
+    PageStatus.BLOCKED: (Page.status == "failed") & _BLOCKED,
+    PageStatus.NEVER_CRAWLED: Page.status == "discovered",
+}
+
+
+def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElement[bool]]:
+    """Return the filter for pages with a status and without a known takedown; `_crawled_rows` checks the rest.
+
+    With a status, it matches only the newest `_COUNTED` pages, because no index has the status.
+    """
+    own = [] if domain is None else [Page.domain_id == domain]
+    shown = [_WITH_STATUS[status], visible_address(Page.url_hash), visible_page(Page.id), *own]
+    if status is not None:
+        # No index has it: only the newest pages are searched.
+        shown.append(Page.id.in_(select(Page.id).where(*own).order_by(Page.id.desc()).limit(_COUNTED)))
+    return shown
+
+
+def crawled_pages(
+    session: Session, *, domain: str | None, status: PageStatus | None, limit: int, offset: int
+) -> tuple[list[SignalPageRow], int]:
+    """Return pages with a status (default: fetched or failed), newest first, and their total, counted to `_COUNTED`.
+
+    Both are empty if the domain is unknown.
+    """
+    number = None if domain is None else domain_id(session, domain)
+    if domain is not None and number is None:
+        return [], 0
+    wanted = _crawled(number, status)
+    ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
+    # A count of millions would take longer than the page it belongs to.
+    some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
+    return _crawled_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0
+
+
+def crawled_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
+    """Return the pages of any storage whose URL has this hash; costs one seek per domain."""
+    ids = session.scalars(
+        select(Page.id)
+        .select_from(Domain)
+        # The unique key of pages begins with the domain: without it every page would be read.
+        .join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
+        .where(visible_address(Page.url_hash), visible_page(Page.id))
+    )
+    return _crawled_rows(session, list(ids))
+
+
+def _digest(digest: str | None) -> str | None:
+    """Return a digest for display; attempts store it without its algorithm prefix."""
+    return digest if digest is None or ":" in digest else f"sha256:{digest}"
+
+
+def _status(page: Page, ended: PageCrawl | None) -> PageStatus:
+    if ended is not None and ended.outcome == Outcome.BLOCKED_ROBOTS.value:
+        return PageStatus.BLOCKED
+    return PageStatus.NEVER_CRAWLED if page.status == "discovered" else PageStatus(page.status)
+
+
+def _duration_ms(ended: PageCrawl | None) -> int | None:
+    if ended is None or ended.started_at is None or ended.completed_at is None:
+        return None
+    return (ended.completed_at - ended.started_at) // 1000
+
+
+def _crawled_rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
+    """Return these pages in this order, each with its signals or last good attempt, and its last attempt.
+
+    For a page fetched under a spelling that is not in the archive yet, only the key is known.
+    """
+    closed = select(func.max(PageCrawl.id)).where(PageCrawl.page_id.in_(ids)).group_by(PageCrawl.page_id)
+    last = closed.where(PageCrawl.outcome == "success")
+    newest = aliased(PageCrawl)
+    found: dict[int, Any] = {}
+    statement = (
+        select(Page, Domain.name, SignalPage, PageCrawl, newest, Source.code)
+        .join(Domain, Domain.id == Page.domain_id)
+        .outerjoin(SignalPage, SignalPage.page_id == Page.id)
+        .outerjoin(PageCrawl, (PageCrawl.page_id == Page.id) & PageCrawl.id.in_(last))
+        .outerjoin(newest, (newest.page_id == Page.id) & newest.id.in_(closed.where(PageCrawl.outcome.is_not(None))))
+        .outerjoin(Execution, Execution.id == func.coalesce(PageCrawl.execution_id, newest.execution_id))
+        .outerjoin(Job, Job.id == Execution.job_id)
+        .outerjoin(Source, Source.id == func.coalesce(SignalPage.source_id, Job.source_id))
+        .where(Page.id.in_(ids))
+    )
+    for page, name, signals, attempt, ended, source in session.execute(statement):
+        kept = signals or attempt or ended
+        found[page.id] = SignalPageRow(
+            page_id=page.id,
+            url=page.url,
+            url_hash=page.url_hash,
+            domain=name,
+            source=source,
+            status_code=getattr(kept, "status_code", None),
+            media_type=getattr(kept, "media_type", None),
+            content_hash=_digest(getattr(kept, "content_hash", None)),
+            title=getattr(kept, "title", None),
+            description=getattr(signals, "description", None),
+            language=getattr(signals, "language", None) or page.language,
+            word_count=getattr(signals, "word_count", None) or 0,
+            links_count=getattr(kept, "links_count", None) or 0,
+            fetched_at=page.fetched_at or page.failed_at or page.created_at,
+            status=_status(page, ended),
+            content_length=getattr(attempt, "wire_bytes", None),
+            duration_ms=_duration_ms(ended),
+            error=None if ended is None or ended.outcome == "success" else ended.message or ended.reason,
+        )
+    # The clauses above go by hash: a spelling that no capture has yet is hidden by its key alone.
+    keys = {one: page_key(row.url) for one, row in found.items()}
+    hidden = withdrawn_among(session, keys=set(keys.values()))
+    return [found[one] for one in ids if one in found and keys[one] not in hidden]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -108,6 +108,10 @@ def sources_by_code(session: Session, codes: Sequence[str], *, to_edit: bool = F
 
 def source_by_id(session: Session, source_id: int) -> Source | None:
     return session.get(Source, source_id)
+
+
+def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
+    return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
 
 
 def sources(session: Session, *, enabled: bool | None = None, after: str = "", limit: int = 1000) -> list[Source]:

@@ -9,7 +9,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from holdfast.api import queries
 from holdfast.api.figures import CountedWork
 from holdfast.api.live.hub import Frame, frame
 from holdfast.db.engine import Database
@@ -27,6 +26,7 @@ from holdfast.jobs.journal import (
     read_lines,
 )
 from holdfast.jobs.views.listing import execution, newest_logs, numbered_execution
+from holdfast.jobs.views.recorded import active_workers
 from holdfast.processes.disk import low_volume
 from holdfast.records import Operator, record
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
@@ -224,7 +224,7 @@ class SampledTopic:
 def sample_health(archive: Archive) -> dict[str, Any]:
     try:
         with archive.database.read() as session:
-            workers = len(queries.active_workers(session, archive.clock))
+            workers = len(active_workers(session, archive.clock))
         disk = "ok" if low_volume(archive.settings) is None else "low"
         writes = "ok" if archive.database.takes_writes(archive.home) else "refused"
     except (HoldfastError, SQLAlchemyError, OSError):

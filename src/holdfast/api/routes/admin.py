@@ -11,13 +11,13 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.capture_queries import captured_by, index_progress
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.lists import ListCursor, decode_id, encode_cursor
 from holdfast.audit import AuditRecord, audit_events
 from holdfast.auth.roles import Permission
+from holdfast.index.capture_queries import captured_by, index_progress
 from holdfast.jobs.admin_records import (
     AdminCounts,
     AdminJobDetail,

@@ -11,7 +11,6 @@ from fastapi import Query
 from fastapi.responses import HTMLResponse
 
 from holdfast import log
-from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, TotalsDep, UsageDep, WorkDep, source_of
 from holdfast.api.live.topics import CrawlerFigures, read_figures
 from holdfast.api.routing import LazyRouter
@@ -19,6 +18,7 @@ from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.feedback import Use
+from holdfast.index.capture_queries import newest_pages, showing
 from holdfast.jobs.alerts import AlertName, AlertRecord, alert_record
 from holdfast.jobs.alerts import list_alerts as select_alerts
 from holdfast.jobs.views.activity import Activity, BusyOrder, read_activity
@@ -61,7 +61,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
-    shown = queries.showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
+    shown = showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
     led = members_among(session, shown)
     rows = []
     for total in listed:
@@ -227,9 +227,9 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
         sources_total=len(found.sources),
         latest_capture_date=latest.date() if latest else None,
         latest_capture_age_days=max(0, (archive.clock.now() - latest).days) if latest else None,
-        pages_crawled=sum(count.get("pages", 0) for count in crawls.counts),
-        pages_failed=sum(map(queries.failures_of, crawls.counts)),
-        bytes_downloaded=sum(count.get("bytes", 0) for count in crawls.counts),
+        pages_crawled=crawls.pages,
+        pages_failed=crawls.failures,
+        bytes_downloaded=crawls.bytes,
         links_discovered=crawls.links,
         duplicates_skipped=max(0, found.snapshots - found.documents),
         frontier_pending=crawls.open,
@@ -245,7 +245,7 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
         ],
         recent_pages=[
             RecentPage(id=page.id, url=page.url, title=page.title, status_code=page.status, crawled_at=page.captured_at)
-            for page in queries.newest_pages(session, limit=_RECENT)
+            for page in newest_pages(session, limit=_RECENT)
         ],
         top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
     )

@@ -12,7 +12,6 @@ from fastapi import Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, CountedYearsDep, HistoriesDep, SessionDep, demand_exports
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
@@ -51,6 +50,7 @@ from holdfast.replay.records import (
 )
 from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
+from holdfast.sources.queries import sources_by_id
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hidden_captures import hidden_addresses
@@ -114,7 +114,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
     """Return a capture with its replay URLs, its origin, and the captures and changes around it."""
     found = visible_snapshot(session, id)
     document = document_of(session, found)
-    source = queries.sources_by_id(session, [found.source_id])[found.source_id]
+    source = sources_by_id(session, [found.source_id])[found.source_id]
     change, previous_change, next_change = history.changes_around(session, found)
     around = finding.neighbours(session, found.url_key, found.captured_at, found.id)
     named = job_names(session, [found.execution_id]).get(found.execution_id)

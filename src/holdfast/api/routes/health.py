@@ -17,13 +17,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
 from holdfast import __version__, log
-from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, TotalsDep, WorkDep
 from holdfast.api.readiness import ReadinessProbe, Ready
 from holdfast.api.record_answers import record_response
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
+from holdfast.jobs.views.recorded import active_workers
 from holdfast.processes.disk import low_volume
 from holdfast.processes.part_states import PartState, served_parts
 from holdfast.records import IfKnown, Public, record
@@ -141,7 +141,7 @@ async def look(
 
     def ask() -> tuple[Checks, int]:
         with archive.database.read() as session:
-            workers = len(queries.active_workers(session, archive.clock))
+            workers = len(active_workers(session, archive.clock))
             found = served_parts(archive.home)
             if not details:
                 return Checks(db="ok", parts=found), workers

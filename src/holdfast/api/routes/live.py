@@ -12,7 +12,6 @@ from fastapi import Query, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
-from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, actor_of
 from holdfast.api.heavy import heavily, heavy_result
 from holdfast.api.record_answers import record_response
@@ -41,7 +40,7 @@ from holdfast.operations.live_pages import (
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.records import from_row
 from holdfast.sources.contact import contact_of
-from holdfast.sources.queries import SiteSource, site_of
+from holdfast.sources.queries import SiteSource, site_of, sources_by_id
 from holdfast.wiring.archive import Archive
 
 _Found = TypeVar("_Found")
@@ -97,7 +96,7 @@ def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMo
     stats, found, used = compare_live(archive.database, archive.home, archived, page, mode)
     with archive.database.read() as session:
         document = document_of(session, archived)
-        source = queries.sources_by_id(session, [archived.source_id])[archived.source_id]
+        source = sources_by_id(session, [archived.source_id])[archived.source_id]
         name = job_names(session, [archived.execution_id])[archived.execution_id]
     diff = text_diff(
         None if found is None else found.hunks,

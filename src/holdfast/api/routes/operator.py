@@ -10,7 +10,6 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import Field
 
-from holdfast.api import queries
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, FrontierDep, SessionDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
@@ -35,6 +34,7 @@ from holdfast.index.leases import latest_runs
 from holdfast.jobs.administration.adhoc_crawls import begin_crawl
 from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run
 from holdfast.jobs.states import state_of
+from holdfast.operations import overview_queries as queries
 from holdfast.operations.crawl_actions import stop_execution
 from holdfast.operations.long_running import OperationKind
 from holdfast.operations.overview import (

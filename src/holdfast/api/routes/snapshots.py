@@ -7,18 +7,16 @@ from pathlib import PurePath
 from typing import Annotated, NamedTuple
 
 from fastapi import Path, Query, Request
-from sqlalchemy.orm import Session
 
-from holdfast.api import queries
-from holdfast.api.capture_queries import crawled_pages, pages_by_hash
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.schemas.base import RowId
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14, from_micros
-from holdfast.crawl.signal_pages import PageInFull, PageStatus, SignalPageRow, SignalQuery, find_pages, page_by_hash
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.crawl.signal_pages import PageStatus, SignalPageRow, SignalQuery, crawled_pages, find_pages, page_by_hash
+from holdfast.errors import HoldfastError
+from holdfast.index.capture_queries import SNAPSHOT_DETAIL, latest_of_page, origin_of
 from holdfast.index.queries import holding_of
 from holdfast.records import from_row
 from holdfast.replay import finding
@@ -55,11 +53,11 @@ def snapshot_detail(request: Request, id: SnapshotId) -> SnapshotDetail:
     """Return one capture."""
     archive: Archive = request.app.state.archive
     with archive.database.raw_reads.read() as (tx, dialect):
-        found = queries.SNAPSHOT_DETAIL.rows(tx, dialect, snapshot_id=id)
+        found = SNAPSHOT_DETAIL.rows(tx, dialect, snapshot_id=id)
     if not found:
         raise no_snapshot(id)
     is_for_members, *values = found[0]
-    row = dict(zip(queries.SNAPSHOT_DETAIL.names[1:], values, strict=True))
+    row = dict(zip(SNAPSHOT_DETAIL.names[1:], values, strict=True))
     setattr(request.state, FOR_MEMBERS, bool(is_for_members))
     captured_at = from_micros(row["captured_at"])
     given = {
@@ -100,7 +98,7 @@ def provenance(
     shown = {*_SETTINGS, *_INFO} | (_OPERATORS if principal.may(Permission.OPERATE) else set())
     found = visible_snapshot(session, id)
     setattr(request.state, FOR_MEMBERS, members_source(session, found.source_id, found.original_id) is not None)
-    file, execution, job = queries.origin_of(session, found)
+    file, execution, job = origin_of(session, found)
     try:
         info = read_warcinfo(locate(archive.home, file.path))
     # A file that is away or damaged leaves the rest of the answer true.
@@ -131,7 +129,7 @@ def latest(
 ) -> LatestCapture:
     """Return the newest good capture of the same page."""
     asked = visible_snapshot(session, id)
-    found = queries.latest_of_page(session, asked.url_hash, html=require_html)
+    found = latest_of_page(session, asked.url_hash, html=require_html)
     if found is None:
         return LatestCapture(found=False)
     return from_row(LatestCapture, found, found=True)
@@ -222,7 +220,7 @@ def page_detail(
     ],
 ) -> PageDetail:
     """Return one page, with its keywords and links if its storage is `signals`."""
-    found = _page(session, url_hash_text)
+    found = page_by_hash(session, url_hash_text)
     return from_row(
         PageDetail,
         found.page,
@@ -230,18 +228,6 @@ def page_detail(
         keywords=[Keyword(word=word, count=count) for word, count in found.words],
         links=list(found.links),
     )
-
-
-def _page(session: Session, digest: str) -> PageInFull:
-    try:
-        return page_by_hash(session, digest)
-    except NotFound:
-        number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
-        for row in pages_by_hash(session, number):
-            # The database keeps 64 bits; the whole digest, where it was given, must fit, too.
-            if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
-                return PageInFull(page=row, words=(), links=())
-        raise
 
 
 def _listed(session: SessionDep, search: str, question: SignalQuery, status: PageStatus | None = None) -> PageList:

@@ -9,16 +9,6 @@ from fastapi import Depends, Path, Query, Request, Response
 from pydantic import Field, StringConstraints, model_validator
 from sqlalchemy.orm import Session
 
-from holdfast.api import queries
-from holdfast.api.capture_queries import (
-    CaptureExtent,
-    CrawlSummary,
-    crawls,
-    ends_of_execution,
-    entry_of_crawl,
-    extent_of_execution,
-    newest_crawls,
-)
 from holdfast.api.dependencies import (
     AdminWrite,
     AdminWriteDep,
@@ -38,6 +28,16 @@ from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
+from holdfast.index.capture_queries import (
+    CaptureExtent,
+    CrawlSummary,
+    crawls,
+    ends_of_execution,
+    entry_of_crawl,
+    extent_of_execution,
+    newest_crawls,
+    showing,
+)
 from holdfast.jobs.administration.source_jobs import (
     add_source,
     disable_source,
@@ -119,7 +119,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
         for one in kept.representatives.values()
         for number in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
     ]
-    shown = queries.showing(session, candidates)
+    shown = showing(session, candidates)
     led = members_among(session, shown)
     found = []
     for total in kept.listed:

@@ -1,22 +1,26 @@
-"""Metrics of crawls for monitoring: totals of the time series, and current values from the rows.
+"""Figures of crawls: metrics for monitoring, and totals for readers.
 
-The cost grows with the number of running crawls and sources, not with the archive.
+The cost grows with the number of crawls, domains and sources, not with the archive.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import moment_in, server_clock
-from holdfast.db.models import Domain
+from holdfast.db.models import Domain, ExecutionCount, Owner, Page, PageCrawl, Queue
 from holdfast.jobs.alerts import MINUTES, AlertName, firing, open_workers, running_jobs
 from holdfast.metrics import RecordedCrawls
 from holdfast.processes.owners import GONE, WORKER_KINDS
 from holdfast.series.counting import COUNTED, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, queue_length, series_totals
 from holdfast.types import FAILURES
+from holdfast.withdrawals.visibility import hidden_sources, visible_run
 
 
 def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
@@ -51,4 +55,85 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
         progress_age_s=(now - runs[0][2]).total_seconds() if runs else 0.0,
         alerts={name.value: name.value in fires for name in AlertName},
         cleanups={row.name: (row.removed, row.last_at.timestamp()) for row in cleanups(session)},
+    )
+
+
+class CrawlTotals(NamedTuple):
+    pages: int
+    bytes: int
+    failures: int
+    """URLs that failed, without those that a rule excluded."""
+    open: int
+    succeeded: int
+    failed: int
+    leased: int
+    domains: int
+    links: int
+    workers: Sequence[Owner]
+    top: Sequence[tuple[str, int]]
+
+
+def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
+    """Return the totals of crawls of sources that the viewer may see.
+
+    Reads a few rows per crawl and domain.
+    """
+    seen = visible_run(Queue.execution_id)
+    queues = session.execute(
+        select(
+            func.coalesce(func.sum(Queue.open), 0),
+            func.coalesce(func.sum(Queue.succeeded), 0),
+            func.coalesce(func.sum(Queue.failed), 0),
+        ).where(seen)
+    ).one()
+    kept = func.sum(Queue.succeeded)
+    top = session.execute(
+        select(Domain.name, kept)
+        .join(Queue, Queue.domain_id == Domain.id)
+        .where(seen)
+        .group_by(Domain.id)
+        .order_by(kept.desc(), Domain.id)
+        .limit(10)
+    )
+    # Domains and pages belong to no source: where something is hidden, those count that a shown crawl has queued.
+    shown = [_of_domain(Domain.id)] if hidden_sources(session) else []
+    counts = session.scalars(select(ExecutionCount.counts).where(visible_run(ExecutionCount.execution_id))).all()
+    return CrawlTotals(
+        pages=sum(one.get("pages", 0) for one in counts),
+        bytes=sum(one.get("bytes", 0) for one in counts),
+        failures=sum(one.get("outcomes", {}).get(word, 0) for one in counts for word in FAILURES),
+        open=int(queues[0]),
+        succeeded=int(queues[1]),
+        failed=int(queues[2]),
+        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
+        domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
+        links=_links(session, is_some_hidden=bool(shown)),
+        workers=active_workers(session, clock),
+        top=[(name, int(count)) for name, count in top],
+    )
+
+
+def _links(session: Session, *, is_some_hidden: bool) -> int:
+    if not is_some_hidden:
+        # Ids are never used again: the highest is how many there were, without counting them.
+        return session.scalar(select(func.max(Page.id))) or 0
+    # Counted, although it reads an index from end to end: the ids of all crawls come from one row of numbers.
+    met = select(func.count(PageCrawl.page_id.distinct())).where(visible_run(PageCrawl.execution_id))
+    return session.scalar(met) or 0
+
+
+def _of_domain(domain_id: Any) -> ColumnElement[bool]:
+    queued = select(Queue.domain_id).where(visible_run(Queue.execution_id))
+    return domain_id.in_(queued)  # type: ignore[no-any-return]
+
+
+def active_workers(session: Session, clock: Clock) -> list[Owner]:
+    """Return the workers with a recent heartbeat, oldest first; a killed worker never reports its end."""
+    fresh = moment_in(session, server_clock(clock)) - GONE
+    return list(
+        session.scalars(
+            select(Owner)
+            .where(Owner.ended_at.is_(None), Owner.kind.in_(WORKER_KINDS), Owner.heartbeat_at >= fresh)
+            .order_by(Owner.id)
+        )
     )

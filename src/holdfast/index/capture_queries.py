@@ -1,55 +1,48 @@
-"""Database queries of the API that no other package has: totals, entries of sites, processes, stored bytes."""
+"""Reads of captures: totals and representative captures of sources, a job's captures, crawls of a source.
+
+Captures under a takedown are excluded.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, type_coerce
-from sqlalchemy.orm import Session
+from sqlalchemy import BigInteger, Row, Select, bindparam, case, cast, func, literal, select
+from sqlalchemy.orm import Session, aliased
 
-from holdfast.clock import Clock
-from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import (
     Document,
-    Domain,
     Execution,
     ExecutionCount,
     IndexRun,
     Job,
     NoiseVerdict,
-    Owner,
-    Page,
-    PageCrawl,
     PageGroup,
-    Queue,
     Snapshot,
     Source,
     WarcFile,
 )
 from holdfast.db.prepared import PreparedSelect
-from holdfast.index.queries import is_ok
-from holdfast.operations.overview import ActiveExecution, BrokenFile, DayBytes, SourceBytes
-from holdfast.processes.owners import GONE, WORKER_KINDS
-from holdfast.records import from_row
-from holdfast.types import FAILURES
+from holdfast.index.queries import holding_of, is_ok
+from holdfast.jobs.admin_records import IndexProgress
 from holdfast.urls import surt
+from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.hidden_captures import hidden_groups
 from holdfast.withdrawals.visibility import (
     LAST_WITHDRAWALS,
     for_members,
     hidden_sources,
     visible,
-    visible_run,
     visible_snapshots,
     visible_source,
 )
 
 _REPRESENTATIVES = 5
-T = TypeVar("T")
 
+T = TypeVar("T")
 
 _FIGURES = (
     func.count(IndexRun.warc_file_id),
@@ -61,6 +54,7 @@ _FIGURES = (
     func.count(ExecutionCount.owner_id),
     func.max(ExecutionCount.updated_at),
 )
+
 # One statement for all, put together once: that costs more than what it reads.
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
 
@@ -227,74 +221,6 @@ def showing(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
     return {number: row for number, row in visible_snapshots(session, ids).items() if row.noise is None}
 
 
-class CrawlTotals(NamedTuple):
-    counts: Sequence[dict[str, Any]]
-    open: int
-    succeeded: int
-    failed: int
-    leased: int
-    domains: int
-    links: int
-    workers: Sequence[Owner]
-    top: Sequence[tuple[str, int]]
-
-
-def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
-    """Return the totals of crawls of sources that the viewer may see.
-
-    Reads a few rows per crawl and domain.
-    """
-    seen = visible_run(Queue.execution_id)
-    queues = session.execute(
-        select(
-            func.coalesce(func.sum(Queue.open), 0),
-            func.coalesce(func.sum(Queue.succeeded), 0),
-            func.coalesce(func.sum(Queue.failed), 0),
-        ).where(seen)
-    ).one()
-    kept = func.sum(Queue.succeeded)
-    top = session.execute(
-        select(Domain.name, kept)
-        .join(Queue, Queue.domain_id == Domain.id)
-        .where(seen)
-        .group_by(Domain.id)
-        .order_by(kept.desc(), Domain.id)
-        .limit(10)
-    )
-    # Domains and pages belong to no source: where something is hidden, those count that a shown crawl has queued.
-    shown = [_of_domain(Domain.id)] if hidden_sources(session) else []
-    return CrawlTotals(
-        counts=list(session.scalars(select(ExecutionCount.counts).where(visible_run(ExecutionCount.execution_id)))),
-        open=int(queues[0]),
-        succeeded=int(queues[1]),
-        failed=int(queues[2]),
-        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
-        domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
-        links=_links(session, is_some_hidden=bool(shown)),
-        workers=active_workers(session, clock),
-        top=[(name, int(count)) for name, count in top],
-    )
-
-
-def _links(session: Session, *, is_some_hidden: bool) -> int:
-    if not is_some_hidden:
-        # Ids are never used again: the highest is how many there were, without counting them.
-        return session.scalar(select(func.max(Page.id))) or 0
-    # Counted, although it reads an index from end to end: the ids of all crawls come from one row of numbers.
-    met = select(func.count(PageCrawl.page_id.distinct())).where(visible_run(PageCrawl.execution_id))
-    return session.scalar(met) or 0
-
-
-def _of_domain(domain_id: Any) -> ColumnElement[bool]:
-    queued = select(Queue.domain_id).where(visible_run(Queue.execution_id))
-    return domain_id.in_(queued)  # type: ignore[no-any-return]
-
-
-def failures_of(counts: dict[str, Any]) -> int:
-    """Return the number of failed URLs in a process's running totals, without those that a rule excluded."""
-    return sum(counts.get("outcomes", {}).get(word, 0) for word in FAILURES)
-
-
 RecentCapture = Row[int, str, int | None, datetime, str | None]
 
 
@@ -331,22 +257,6 @@ def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot |
     return session.scalars(wanted.limit(1)).one_or_none()
 
 
-def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
-    return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
-
-
-def active_workers(session: Session, clock: Clock) -> list[Owner]:
-    """Return the workers with a recent heartbeat, oldest first; a killed worker never reports its end."""
-    fresh = moment_in(session, server_clock(clock)) - GONE
-    return list(
-        session.scalars(
-            select(Owner)
-            .where(Owner.ended_at.is_(None), Owner.kind.in_(WORKER_KINDS), Owner.heartbeat_at >= fresh)
-            .order_by(Owner.id)
-        )
-    )
-
-
 def origin_of(session: Session, snapshot: Snapshot) -> tuple[WarcFile, Execution, Job]:
     file, execution, job = session.execute(
         select(WarcFile, Execution, Job)
@@ -378,106 +288,152 @@ SNAPSHOT_DETAIL = PreparedSelect(
 """One capture with all fields of its response; times are in microseconds."""
 
 
-_DAY_MICROS = 86_400_000_000
-_FIRST_DAY = date(1970, 1, 1)
+_FILES_AT_ONCE = 200
+
+MAX_FILES = 20_000
+"""Maximum number of files skipped in one query."""
+
+Captured = Row[int, str, datetime, int | None, str | None, str | None]
 
 
-def open_owners(session: Session, *, limit: int = 1000) -> list[Owner]:
-    """Return the processes of all machines whose rows are open, by id."""
-    return list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id).limit(limit)))
+def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
+    """Return id, url, captured_at, status, language and title of a job's page captures, newest run first.
 
-
-def executions_at_work(session: Session, ids: Collection[int]) -> dict[int, ActiveExecution]:
+    Within a run they are in the order of its files.
+    """
+    # Both orders are those of an index: one seek a run, and only what a page passes over is read.
     rows = session.execute(
-        select(Execution.id, Execution.job_id, Source.code, Execution.state)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        .where(Execution.id.in_(sorted(ids)))
-    )
-    return {row.id: from_row(ActiveExecution, row, source=row.code) for row in rows}
-
-
-def held_executions(session: Session) -> dict[str, list[int]]:
-    """Return the executions that workers hold, by the worker's name."""
-    rows = session.execute(
-        select(Job.lock_owner, Execution.id)
-        .join(Execution, Execution.job_id == Job.id)
-        .where(Job.lock_token.is_not(None), Job.lock_owner.is_not(None), Execution.state == "running")
-        .order_by(Execution.id)
-    )
-    found: dict[str, list[int]] = {}
-    for owner, execution_id in rows:
-        found.setdefault(str(owner), []).append(execution_id)
-    return found
-
-
-def addresses_of(session: Session, attempt_ids: Collection[int]) -> dict[int, str]:
-    rows = session.execute(
-        select(PageCrawl.id, Page.url)
-        .join(Page, Page.id == PageCrawl.page_id)
-        .where(PageCrawl.id.in_(sorted(attempt_ids)))
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-def domains_held(session: Session, owner_id: int, *, limit: int) -> list[str]:
-    held = select(Domain.name).where(Domain.lease_owner == owner_id).order_by(Domain.name).limit(limit)
-    return list(session.scalars(held))
-
-
-def files_by_index_state(session: Session) -> dict[str, int]:
-    rows = session.execute(
-        select(WarcFile.index_state, func.count())
-        .where(WarcFile.state == "sealed")
-        .group_by(WarcFile.index_state)
-        .order_by(WarcFile.index_state)
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-def broken_files(session: Session, *, after: int, limit: int) -> list[BrokenFile]:
-    """Return files whose indexing was given up, by id."""
-    rows = session.execute(
-        select(WarcFile.id, WarcFile.path, Source.code, WarcFile.execution_id, IndexRun.error)
-        .join(Execution, Execution.id == WarcFile.execution_id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
-        .where(WarcFile.state == "sealed", WarcFile.index_state == "failed", WarcFile.id > after)
-        .order_by(WarcFile.id)
+        select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
+        .select_from(Execution)
+        .join(Snapshot, Snapshot.execution_id == Execution.id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Execution.job_id == job_id, Snapshot.is_page, *visible())
+        .order_by(Execution.number.desc(), Snapshot.id)
         .limit(limit)
+        .offset(offset)
     )
-    return [from_row(BrokenFile, row, file=row.id, name=row.path.rpartition("/")[2], source=row.code) for row in rows]
+    return list(rows)
 
 
-def kept_by_source(session: Session) -> list[SourceBytes]:
-    """Return files and bytes of sealed WARC files by source, the largest first."""
-    size = func.coalesce(func.sum(WarcFile.size), 0)
+def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
+    """Return the executions with the newest indexed files, newest first."""
+    # A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many captures
+    # it holds.
+    found: dict[int, None] = {}
+    top: int | None = None
+    for _ in range(MAX_FILES // _FILES_AT_ONCE):
+        files = _files_below(session, source_id, top)
+        rows = session.execute(select(WarcFile.id, WarcFile.execution_id).where(WarcFile.id.in_(files)))
+        owners = {row[0]: row[1] for row in rows}
+        for file in files:
+            # A dict keeps the order: executions by their newest file.
+            found.setdefault(owners[file])
+            if len(found) == limit:
+                return list(found)
+        if len(files) < _FILES_AT_ONCE:
+            break
+        top = files[-1]
+    return list(found)
+
+
+def _files_below(session: Session, source_id: int, top: int | None) -> list[int]:
+    """Return ids of files below `top` that hold captures of a source, newest first, at most one batch."""
+    newest = select(func.max(Snapshot.id)).where(Snapshot.source_id == source_id)
+    walk = select(
+        (newest if top is None else newest.where(Snapshot.id < top * ORDINALS)).scalar_subquery().label("newest"),
+        literal(1).label("place"),
+    ).cte("walk", recursive=True)
+    before = aliased(Snapshot)
+    # A snapshot's id begins with its file's: below this number lies the file before.
+    lower = walk.c.newest - walk.c.newest % ORDINALS
+    following = select(func.max(before.id)).where(before.source_id == source_id, before.id < lower).scalar_subquery()
+    walk = walk.union_all(
+        select(following, walk.c.place + 1).where(walk.c.newest.is_not(None), walk.c.place < _FILES_AT_ONCE)
+    )
+    rows = session.scalars(select(walk.c.newest).where(walk.c.newest.is_not(None)).order_by(walk.c.place))
+    return [row // ORDINALS for row in rows]
+
+
+CrawlSummary = Row[int, int, int, datetime | None, datetime | None]
+
+
+def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]:
+    """Return execution_id, records, pages, first and last of these executions, as indexing recorded them.
+
+    `first` is when its first capture began; None if one of its files has no recorded time. Executions without indexed
+    files are missing.
+    """
+    # Files of older versions have no moments noted: of a crawl with one of them nothing is known for sure.
+    noted = func.count(WarcFile.last_at) == func.count()
     rows = session.execute(
-        select(Source.code, func.count(), size)
-        .select_from(WarcFile)
-        .join(Execution, Execution.id == WarcFile.execution_id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        .where(WarcFile.state == "sealed")
-        .group_by(Source.code)
-        .order_by(size.desc(), Source.code)
+        select(
+            WarcFile.execution_id,
+            cast(func.sum(IndexRun.records), BigInteger).label("records"),
+            cast(func.sum(IndexRun.pages), BigInteger).label("pages"),
+            case((noted, func.min(WarcFile.first_at))).label("first"),
+            case((noted, func.max(WarcFile.last_at))).label("last"),
+        )
+        .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.execution_id.in_(execution_ids), WarcFile.index_state == "indexed", IndexRun.records > 0)
+        .group_by(WarcFile.execution_id)
+        .order_by(WarcFile.execution_id.desc())
     )
-    return [SourceBytes(source=code, files=files, bytes=int(total or 0)) for code, files, total in rows]
+    return list(rows)
 
 
-def sealed_by_day(session: Session) -> list[DayBytes]:
-    """Return files and bytes of sealed WARC files by the day on which they were sealed, oldest first."""
-    # Moments are whole microseconds since 1970 in both databases: a division finds the day.
-    day = type_coerce(WarcFile.sealed_at, BigInteger) // _DAY_MICROS
-    rows = session.execute(
-        select(day, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
-        .where(WarcFile.state == "sealed", WarcFile.sealed_at.is_not(None))
-        .group_by(day)
-        .order_by(day)
+def index_progress(session: Session, execution_id: int) -> IndexProgress | None:
+    """Return how many of an execution's sealed files are indexed; None if indexing has not started."""
+    columns = (WarcFile.path, WarcFile.size, WarcFile.index_state, IndexRun.phase, IndexRun.records)
+    files = session.execute(
+        select(*columns, IndexRun.bytes_done, IndexRun.started_at, IndexRun.progress_at)
+        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+    ).all()
+    runs = [one for one in files if one.phase is not None]
+    if not runs:
+        return None
+    latest = max(runs, key=lambda one: one.progress_at)
+    done = sum(one.index_state == "indexed" for one in files)
+    return IndexProgress(
+        phase="done" if done == len(files) else latest.phase,
+        warc_index=min(done + 1, len(files)),
+        warc_total=len(files),
+        current_warc=None if done == len(files) else latest.path.rpartition("/")[2],
+        records_processed=sum(one.records for one in runs),
+        bytes_processed=sum(one.bytes_done for one in runs),
+        bytes_total=sum(one.size or 0 for one in files),
+        started_at=min(one.started_at for one in runs),
+        last_progress_at=latest.progress_at,
     )
-    return [
-        DayBytes(day=_FIRST_DAY + timedelta(days=int(on)), files=files, bytes=int(total or 0))
-        for on, files, total in rows
-        if on
-    ]
+
+
+def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:
+    """Return the last good capture of a source's first page by this execution, if any."""
+    within = holding_of(session, execution_id)
+    if within is None:
+        return None
+    return session.scalars(
+        newest_good(select(Snapshot)).where(Snapshot.url_key == surt(base_url), *within.clauses()).limit(1)
+    ).one_or_none()
+
+
+CaptureExtent = tuple[int, datetime, datetime]
+"""The number of page captures, and the time of the first and the last."""
+
+
+def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
+    """Return the number and time range of an execution's captures; None if none may be shown."""
+    # All its captures are read: a route asks this only where the notes on its files say that they are few.
+    count, first, last = session.execute(
+        select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
+            Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()
+        )
+    ).one()
+    return None if first is None else (count, first, last)
+
+
+def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
+    """Return when the first and last pages of an execution were captured, in file order; costs two seeks."""
+    pages = select(Snapshot.captured_at).where(Snapshot.execution_id == execution_id, Snapshot.is_page, *visible())
+    found = (session.scalar(pages.order_by(order).limit(1)) for order in (Snapshot.id, Snapshot.id.desc()))
+    return [moment for moment in found if moment is not None]
