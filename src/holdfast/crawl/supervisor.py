@@ -9,7 +9,6 @@ import json
 import math
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
 from holdfast.jobs.executions import StartedRun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.disk import MountIdentity, shortage
 from holdfast.processes.owners import OwnerProcess, has_rival, later_rivals, was_closed
 from holdfast.processes.runfile import RunFile, last_tick, new_name
@@ -42,8 +42,6 @@ from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
 
-# Two signals, because two of one kind that come together are one.
-_STOPS = (signal.SIGTERM, signal.SIGINT)
 # A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again.
 _PROGRAM = "import gc; gc.disable(); from holdfast.crawl.process import main; main()"
 # How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules.
@@ -60,41 +58,28 @@ Cost = tuple[float, int]
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1024 * 1024)}
 
 
-class Child:
+class CrawlChild(ChildProcess):
+    """A process of a crawl: `crawl/process.py`."""
+
     def __init__(
         self, assignment: Assignment, *, environment: dict[str, str], log_path: Path, run_folder: Path, now: float
     ) -> None:
         self.run_path = run_folder / assignment.run_file
         self._alive_at = now
         self._has_ticked = False
-        self._asked = 0
         self._output = b""
         with log_path.open("ab") as log_file:
-            # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
-            self._process = subprocess.Popen(
+            super().__init__(
                 [sys.executable, "-P", "-c", _PROGRAM],
+                {**_MEMORY, **os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,
-                env={**_MEMORY, **os.environ, **environment},
-                start_new_session=True,
             )
-        assert self._process.stdin is not None
+        assert self.stdin is not None
         with suppress(BrokenPipeError):  # it died at once: its exit code will say so
-            self._process.stdin.write(assignment.to_json().encode())
-            self._process.stdin.close()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def has_ended(self) -> bool:
-        if self._process.returncode is not None:
-            return True
-        with suppress(ChildProcessError):
-            # WNOWAIT leaves it as it is: once its exit code is read, the kernel says no more what it cost.
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        return True
+            self.stdin.write(assignment.to_json().encode())
+            self.stdin.close()
 
     def cost(self) -> Cost | None:
         """Return the process's resource use as the kernel counts it while it is alive; None where it does not."""
@@ -107,12 +92,9 @@ class Child:
         peak = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
         return (int(fields[11]) + int(fields[12])) / _TICKS_S, peak
 
-    def exit_code(self) -> int | None:
-        return self._process.poll()
-
     def fileno(self) -> int:
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
+        assert self.stdout is not None
+        return self.stdout.fileno()
 
     def read_output(self) -> None:
         written = os.read(self.fileno(), 4096)
@@ -123,21 +105,11 @@ class Child:
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     def ending(self) -> str | None:
-        assert self._process.stdout is not None
-        lines = (self._output + self._process.stdout.read()).splitlines()
-        self._process.stdout.close()
-        return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
-
-    def stop(self, times: int) -> None:
-        """Signal the process to drain, or the second time to hand back immediately; signals are not repeated."""
-        while self._asked < min(times, len(_STOPS)):
-            self._process.send_signal(_STOPS[self._asked])
-            self._asked += 1
-
-    def kill(self) -> None:
-        """Kill the process and wait for its end."""
-        self._process.kill()
-        self._process.wait()
+        """Return the word with which an ended process reported its ending; None if it died."""
+        assert self.stdout is not None
+        lines = (self._output + self.stdout.read()).splitlines()
+        self.close()
+        return json.loads(lines[-1])["ending"] if lines and self.poll() == 0 else None
 
     def silent_for(self, now: float) -> float:
         """Return the seconds since the process's loop last showed life; a process that closed its run file is not
@@ -224,7 +196,7 @@ class Supervisor:
     ) -> None:
         self._runtime, self._started, self._plan = runtime, started, plan
         self._workers, self._show = workers, show
-        self._children: list[Child] = []
+        self._children: list[CrawlChild] = []
         self._seeding: Seeding | None = None
         # Numbers of processes that were started before all seeds were there: they may end while there is more.
         self._early: set[int] = set()
@@ -322,6 +294,7 @@ class Supervisor:
         finally:
             for child in self._children:
                 child.kill()
+                child.wait()
 
     def _take_waiting(self) -> None:
         """Add the URLs added to the source by hand since its last run that are within this run's scope."""
@@ -376,7 +349,7 @@ class Supervisor:
             epoch=self._epoch,
             goes_on_with=started.goes_on_with,
         )
-        child = Child(
+        child = CrawlChild(
             assignment,
             environment={"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database},
             log_path=started.output_dir / "crawl.log",
@@ -407,7 +380,7 @@ class Supervisor:
                 self._beat_at = self._shown_at = -math.inf  # another may have taken its place: look at once
             self._looked_at = now
             for child in list(self._children):
-                child.stop(self._stops.count)
+                child.ask_to_end(self._stops.count)
                 self._look_at(child, now)
             try:
                 if self._vacant and now >= self._again_at:
@@ -497,14 +470,15 @@ class Supervisor:
         self._costs.update((pid, cost) for pid, cost in costs.items() if cost is not None)
         self._peak_bytes = max(self._peak_bytes, sum(cost[1] for cost in costs.values() if cost is not None))
 
-    def _look_at(self, child: Child, now: float) -> None:
+    def _look_at(self, child: CrawlChild, now: float) -> None:
         if child.has_ended():
             self._weigh()
-        code = child.exit_code()
+        code = child.poll()
         if code is None:
             if child.silent_for(now) > self._runtime.settings.timings.crawl_watchdog_s or self._overdue(now):
                 _log.error("crawl.process_hangs", pid=child.pid)
                 child.kill()
+                child.wait()
             return
         self._children.remove(child)
         is_early = child.pid in self._early

@@ -59,7 +59,7 @@ class ChildProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def has_ended(self) -> bool:
-        """Return whether it has ended, without reading the exit code."""
+        """Return whether it has ended; the exit code is not read, so that the kernel still says what it cost."""
         if self._process.returncode is not None:
             return True
         with suppress(ChildProcessError):
