@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from typing import Final
 
 from holdfast import log
@@ -20,6 +19,7 @@ from holdfast.db.engine import Database, server_clock
 from holdfast.errors import HoldfastError
 from holdfast.operations.long_running import HeldOperation, OperationLeases
 from holdfast.operations.uploads import remove_expired
+from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import directory_id
 from holdfast.processes.runfile import RunFile
 
@@ -48,7 +48,7 @@ class OperationLauncher:
             self._database, clock, self._run_folder, directory=lambda: directory_id(settings.home)
         )
         self._wake, self._ending = threading.Event(), threading.Event()
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: list[ChildProcess] = []
         self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
@@ -68,11 +68,9 @@ class OperationLauncher:
         if self._thread.is_alive():
             self._thread.join()
         for child in self._children:
-            _let_go(child)
+            child.close()
         for child in self._children:
-            try:
-                child.wait(_END_S)
-            except subprocess.TimeoutExpired:
+            if child.wait(_END_S) is None:
                 # Its lease is free at once: the lock of its run file goes with it.
                 child.kill()
                 child.wait()
@@ -123,11 +121,11 @@ class OperationLauncher:
     def _reap(self, now: float) -> None:
         for child in [one for one in self._children if one.poll() is not None]:
             self._children.remove(child)
-            _let_go(child)
+            child.close()
             # An operation that kills its process is started again, but not as fast as it can die.
-            if child.returncode:
+            if code := child.poll():
                 self._rest(now)
-                _log.error("operation.process_died", status=child.returncode, times=self._crashes)
+                _log.error("operation.process_died", status=code, times=self._crashes)
             else:
                 self._crashes = 0
 
@@ -137,19 +135,12 @@ class OperationLauncher:
         self._not_before = now + min(2.0 ** min(self._crashes, 10), _LONGEST_REST_S)
 
 
-def _started(settings: Settings, held: HeldOperation) -> subprocess.Popen[bytes]:
+def _started(settings: Settings, held: HeldOperation) -> ChildProcess:
     own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
-    return subprocess.Popen(
+    return ChildProcess(
         [sys.executable, "-P", "-m", MODULE, str(held.operation_id), str(held.attempt)],
+        {**os.environ, **own},
+        # Its end is the request to end, and comes with the end of this process, too.
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, **own},
-        # A session of its own: Ctrl-C reaches the server only, which decides what it means.
-        start_new_session=True,
     )
-
-
-def _let_go(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        with suppress(OSError):
-            child.stdin.close()

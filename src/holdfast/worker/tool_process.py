@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Protocol, Self
 from urllib.parse import urljoin
 
-from holdfast.archive_tool.docker import launch
 from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
 from holdfast.archive_tool.output_directory import hold_output, holder_of, json_object, last_end
@@ -30,6 +30,7 @@ from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer
 from holdfast.jobs.endings import Counts, StartPage
 from holdfast.jobs.imports import ImportOptions
+from holdfast.processes.child_process import STOPS, ChildProcess
 from holdfast.steps import FileStep
 from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
@@ -38,8 +39,6 @@ from holdfast.worker.runner import LEAVING, RunnerHolding
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that recorded no exit code."""
-HURRY = (signal.SIGTERM, signal.SIGINT)
-"""Two requests to end. Two signals of the same kind could be merged into one."""
 _GUARD_S = 0.2
 
 
@@ -61,8 +60,8 @@ class Tool(Protocol):
         ...
 
 
-class StartedTool:
-    """A tool in a session of its own, so that signals to the worker do not end it."""
+class StartedTool(ChildProcess):
+    """A tool in a session of its own: it survives Ctrl-C at the worker's terminal and the end of its service."""
 
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
         """Start it; raise ToolMissing if the program cannot start, OSError if no log can be created."""
@@ -70,24 +69,12 @@ class StartedTool:
         # Log to a file, not a pipe: the next line would kill a tool whose reader died, and a full pipe would block it.
         with self.log_path.open("xb") as log:
             try:
-                # In a session of its own the tool survives Ctrl-C at the worker's terminal and the end of its service.
-                self._process = launch(command, environment, log.fileno())
+                super().__init__(command, environment, stdout=log, stderr=subprocess.STDOUT)
             except (FileNotFoundError, PermissionError) as exc:
                 raise ToolMissing(command[0], exc.strerror or str(exc)) from exc
 
-    def poll(self) -> int | None:
-        return self._process.poll()
-
-    def ask_to_end(self) -> None:
-        self._process.terminate()
-
     def hurry(self) -> None:
-        for number in HURRY:
-            self._process.send_signal(number)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        self.ask_to_end(2)
 
 
 class AdoptedTool:
@@ -108,7 +95,7 @@ class AdoptedTool:
         self._signal(signal.SIGTERM)
 
     def hurry(self) -> None:
-        for number in HURRY:
+        for number in STOPS:
             self._signal(number)
 
     def kill(self) -> None:
@@ -182,7 +169,7 @@ def hurry_tools(output_dir: Path) -> int:
         # Check the command line, not the lock file: access to a dead mount may block forever.
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _works_in(int(entry.name), output_dir):
             with suppress(ProcessLookupError, PermissionError):
-                for number in HURRY:
+                for number in STOPS:
                     os.kill(int(entry.name), number)
                 asked += 1
     return asked
