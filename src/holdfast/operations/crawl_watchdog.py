@@ -41,6 +41,7 @@ from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import CrawlFigures, CrawlValues, RecordedFigures, WarcCheckFigures, textfile
+from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.disk import low_volume
 from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
@@ -59,7 +60,6 @@ try:
 except OSError as exc:
     sys.exit(exc.errno if exc.errno and exc.errno < 256 else 255)
 """
-_END_S = 0.5
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _GONE = (errno.ENOENT, errno.ENOTDIR)
 
@@ -88,30 +88,19 @@ class Probe(NamedTuple):
 def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Path, Probe]:
     """Probe all paths in parallel, each in its own process, and return their health within the deadline."""
     asked = {
-        path: subprocess.Popen(
+        path: ChildProcess(
             # Isolated and without site packages: it has to start quickly, and our own paths are not looked at.
-            [sys.executable, "-I", "-S", "-c", _ASK, os.fsencode(path)],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-I", "-S", "-c", _ASK, str(path)],
+            os.environ,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
         )
         for path in dict.fromkeys(paths)
     }
     # One deadline for all: ten dead mounts take as long as one.
     deadline = clock.monotonic() + deadline_s
-    return {path: _answer(process, deadline - clock.monotonic()) for path, process in asked.items()}
-
-
-def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
-    try:
-        return judge(process.wait(timeout=max(0.0, seconds)))
-    except subprocess.TimeoutExpired:
-        # One that hangs in the kernel cannot be killed: it is left behind, and ends when the mount lets go of it.
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_END_S)
-        return Probe(PathHealth.HANGS)
+    codes = {path: process.finish(deadline - clock.monotonic()) for path, process in asked.items()}
+    return {path: Probe(PathHealth.HANGS) if code is None else judge(code) for path, code in codes.items()}
 
 
 def judge(code: int) -> Probe:

@@ -11,12 +11,9 @@ import os
 import pwd
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
@@ -34,6 +31,7 @@ from holdfast.crawl.requests import (
 from holdfast.errors import Invalid, Unavailable
 from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
+from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, record
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FetchFailed, UrlKind
@@ -129,38 +127,24 @@ def ask_with_browser(command: Sequence[str], folder: Path, clock: Clock, *, dead
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LANG": "C.UTF-8"}
     with dom.open("wb") as out, said.open("wb") as err:
         try:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
+            process = ChildProcess(
+                command,
+                environment,
                 stdout=out,
                 stderr=err,
-                env=environment,
                 cwd=folder,
-                start_new_session=True,
                 user=nobody and nobody.pw_uid,
                 group=nobody and nobody.pw_gid,
                 extra_groups=None if nobody is None else (),
             )
         except OSError as exc:
             raise Invalid(f"cannot start {command[0]}: {exc.strerror}; name another with --program") from exc
-        code = _wait(process, deadline_s)
+        # With all its processes: a page may keep one of them busy for ever.
+        code = process.finish(deadline_s)
     with dom.open("rb") as file:
         text = file.read(_MAX_BYTES).decode("utf-8", "replace")
     error = _trouble(code, text, said, deadline_s)
     return Look(ok=error is None, seconds=clock.monotonic() - began, bytes=len(text), title=_title(text), error=error)
-
-
-def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> int | None:
-    """Return the exit code, None on timeout; child processes are ended too."""
-    try:
-        return process.wait(timeout=deadline_s)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        with suppress(ProcessLookupError):
-            # The whole group: a browser is many processes, and a page may keep one of them busy for ever.
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _trouble(code: int | None, text: str, said: Path, deadline_s: float) -> str | None:

@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +36,7 @@ from holdfast.jobs.administration.recovering import (
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
 from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
+from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, encode, record
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
@@ -47,7 +46,6 @@ _COMMAND_S = 60.0
 
 MOUNT = "{mount}"
 _SAID_BYTES = 2000
-_COMMAND_END_S = 1.0
 
 
 @record
@@ -73,26 +71,16 @@ def run_step(
     if program is None:
         return CommandStep(step=name, ok=False, said=f"there is no program {(words or [''])[0][:100]!r} on PATH")
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
+        process = ChildProcess(
             [program, *words[1:]],
-            stdin=subprocess.DEVNULL,
+            # Without our secrets: it needs no database address.
+            docker_environment(outer),
             stdout=said,
             stderr=subprocess.STDOUT,
-            # Without our secrets: it needs no database address.
-            env=docker_environment(outer),
             # Not in the directory that we were started in: it may lie on the mount that is to be unmounted.
             cwd="/",
-            start_new_session=True,
         )
-        try:
-            code: int | None = process.wait(timeout=deadline_s)
-        except subprocess.TimeoutExpired:
-            code = None
-            with suppress(ProcessLookupError):
-                # The whole group: a mount helper that hangs is a child of the command.
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_COMMAND_END_S)
+        code = process.finish(deadline_s)
         said.seek(0)
         text = said.read(_SAID_BYTES).decode("utf-8", "replace").strip()
     if code is None:

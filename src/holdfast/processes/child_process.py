@@ -14,6 +14,7 @@ from typing import IO, Final, TypedDict, Unpack
 STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 """The first and the second request to end: two signals of one kind that come together are one."""
 _POLL_S = 0.02
+_KILLED_S = 0.5
 
 
 class ChildOptions(TypedDict, total=False):
@@ -83,6 +84,17 @@ class ChildProcess:
             time.sleep(min(_POLL_S, seconds))
             seconds -= _POLL_S
         return self.poll()
+
+    def finish(self, deadline_s: float) -> int | None:
+        """Return the exit code; kill it at the deadline and return None.
+
+        A process that hangs in the kernel cannot be killed: it is left behind, and ends when the kernel lets go of it.
+        """
+        code = self.wait(deadline_s)
+        if code is None:
+            self.kill()
+            self.wait(_KILLED_S)
+        return code
 
     def close(self) -> None:
         """Close this end of its pipes."""
