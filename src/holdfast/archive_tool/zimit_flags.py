@@ -26,34 +26,38 @@ class Takes(Enum):
     TEXT = "text"
 
 
-_SWITCHES = (
-    *("allowHashUrls", "headless", "generateCDX", "combineWARC", "failOnFailedSeed", "failOnFailedLimit"),
-    *("failOnInvalidStatus", "noMobileDevice", "blockAds", "restartsOnError", "keep"),
+_ZIM = "title description long-description zim-lang favicon creator publisher source tags adminEmail"
+"""Flags that describe the ZIM."""
+_TABLE: tuple[tuple[Takes, str, str], ...] = (
+    (
+        Takes.NOTHING,
+        "allowHashUrls failOnFailedSeed failOnInvalidStatus blockAds",
+        "headless generateCDX combineWARC failOnFailedLimit noMobileDevice restartsOnError keep",
+    ),
+    (
+        Takes.NUMBER,
+        "depth extraHops pageLoadTimeout timeout rolloverSize behaviorTimeout postLoadDelay pageExtraDelay delay "
+        "saveStateInterval saveStateHistory netIdleWait maxPageRetries diskUtilization",
+        "workers pageLimit limit maxPageLimit sizeSoftLimit sizeHardLimit sizeLimit timeSoftLimit timeHardLimit "
+        "timeLimit",
+    ),
+    (
+        Takes.TEXT,
+        "scopeType scopeIncludeRx scopeExcludeRx include exclude waitUntil selectLinks clickSelector blockRules "
+        "logging logLevel text mobileDevice userAgent userAgentSuffix useSitemap behaviors dedupPolicy screenshot "
+        "warcInfo saveState lang warcPrefix serviceWorker",
+        "blockMessage adBlockMessage collection logContext logExcludeContext sitemapFromDate sitemapToDate "
+        "crawlId profile acceptable-crawler-exit-codes",
+    ),
+    (Takes.TEXT, "", _ZIM),
 )
-_NUMBERS = (
-    *("workers", "depth", "extraHops", "pageLimit", "limit", "maxPageLimit", "pageLoadTimeout", "timeout"),
-    *("rolloverSize", "behaviorTimeout", "postLoadDelay", "pageExtraDelay", "delay", "saveStateInterval"),
-    *("saveStateHistory", "netIdleWait", "maxPageRetries", "sizeSoftLimit", "sizeHardLimit", "sizeLimit"),
-    *("diskUtilization", "timeSoftLimit", "timeHardLimit", "timeLimit"),
-)
-_TEXTS = (
-    *("scopeType", "scopeIncludeRx", "scopeExcludeRx", "include", "exclude", "waitUntil", "selectLinks"),
-    *("clickSelector", "blockRules", "blockMessage", "adBlockMessage", "collection", "logging", "logLevel"),
-    *("logContext", "logExcludeContext", "text", "mobileDevice", "userAgent", "userAgentSuffix", "useSitemap"),
-    *("sitemapFromDate", "sitemapToDate", "behaviors", "dedupPolicy", "screenshot", "warcInfo", "saveState", "lang"),
-    *("warcPrefix", "serviceWorker", "adminEmail", "title", "description", "long-description", "zim-lang", "favicon"),
-    *("creator", "publisher", "source", "tags", "crawlId", "profile", "acceptable-crawler-exit-codes"),
-)
+"""What flags take, those that a job may also manage as settings of the crawler, and the others."""
 FLAGS: dict[str, Takes] = {
-    **{f"--{name}": Takes.NOTHING for name in _SWITCHES},
-    **{f"--{name}": Takes.NUMBER for name in _NUMBERS},
-    **{f"--{name}": Takes.TEXT for name in _TEXTS},
     "-w": Takes.NUMBER,
+    **{f"--{name}": takes for takes, *groups in _TABLE for group in groups for name in group.split()},
 }
-_BUILD = (
-    *("--title", "--description", "--long-description", "--zim-lang", "--lang", "--favicon"),
-    *("--creator", "--publisher", "--source", "--tags", "--adminEmail"),
-)
+_MANAGED = {"extraChromeArgs", "context", "useRobots"}.union(*(managed.split() for _, managed, _ in _TABLE))
+_BUILD = {"--lang", *(f"--{name}" for name in _ZIM.split())}
 _NUMBER = re.compile(r"-?\d{1,15}")
 _WORKERS = ("--workers", "-w")
 _SIZE = "--sizeSoftLimit"
@@ -180,17 +184,6 @@ def for_final_build(flags: Iterable[Flag]) -> tuple[Flag, ...]:
 
 
 _FIELD = "browsertrix_config"
-_KEYS = frozenset(
-    {
-        *("scopeType", "include", "exclude", "scopeIncludeRx", "scopeExcludeRx", "depth", "extraHops", "useSitemap"),
-        *("allowHashUrls", "pageLoadTimeout", "timeout", "behaviorTimeout", "behaviors", "postLoadDelay"),
-        *("pageExtraDelay", "delay", "netIdleWait", "maxPageRetries", "waitUntil", "blockRules", "blockAds"),
-        *("userAgent", "userAgentSuffix", "lang", "mobileDevice", "serviceWorker", "extraChromeArgs", "saveState"),
-        *("saveStateInterval", "saveStateHistory", "rolloverSize", "dedupPolicy", "diskUtilization", "warcInfo"),
-        *("warcPrefix", "logging", "logLevel", "context", "selectLinks", "clickSelector", "failOnFailedSeed"),
-        *("failOnInvalidStatus", "screenshot", "text", "useRobots"),
-    }
-)
 _CHROME_ARGS = (
     *("--disable-http2", "--disable-quic", "--disable-gpu", "--disable-dev-shm-usage"),
     "--disable-background-networking",
@@ -203,7 +196,7 @@ def check_managed(content: object) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ToolConfigRefused(_FIELD, "it must be an object")
     for key, value in content.items():
-        if key not in _KEYS:
+        if key not in _MANAGED:
             raise ToolConfigRefused(f"{_FIELD}.{key!s:.80}", "this setting may not be managed")
         if not _plain(value):
             raise ToolConfigRefused(f"{_FIELD}.{key}", "only text, numbers, booleans and lists of them")
