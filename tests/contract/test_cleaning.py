@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.output_directory import hold_output
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.models import Execution
 from holdfast.operations.cleaning import Sweep, total_and_free
 from holdfast.wiring import open_runtime
+from holdfast.zimit.output_directory import hold_output
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 

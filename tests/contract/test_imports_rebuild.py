@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, select
 
-from holdfast.archive_tool.output_directory import STATE_NAME
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -27,6 +26,7 @@ from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import sha256_of
 from holdfast.warc.roots import record_root
 from holdfast.warc.writer import ExchangeDraft, WarcWriter
+from holdfast.zimit.output_directory import STATE_NAME
 from tests.unit.index.files import record, response, write
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -28,6 +27,7 @@ from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
+from holdfast.zimit.output_directory import SENTINEL
 from tests.api_bed import Server
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, Party, failed, open_bed

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from holdfast import config
-from holdfast.archive_tool.storage import integrity_report
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
+from holdfast.zimit.storage import integrity_report
 from tests import patience
 
 CANNOT = 77

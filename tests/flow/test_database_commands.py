@@ -16,7 +16,7 @@ from holdfast.db.migrate import upgrade
 from holdfast.db.schema import SCHEMA
 from tests import forked
 from tests.damage import damage
-from tests.flow.archive_tool.bed import Bed
+from tests.flow.zimit.bed import Bed
 from tests.old_schemas import add_migration, make_old
 from tests.typed import Typist
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from holdfast.archive_tool.output_directory import holder_of
 from holdfast.db.models import Execution, Job, Recovery, WarcFile
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.operations.crawl_watchdog import DEPLOY_LOCK
 from holdfast.worker.runner import StopReason
+from holdfast.zimit.output_directory import holder_of
 from tests import forked, patience
 from tests.flow.commands import Terminal
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed

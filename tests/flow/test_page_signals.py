@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.output_directory import SENTINEL
+from holdfast.zimit.output_directory import SENTINEL
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import arm, disarmed, rows, seeds, settled_twice
 from tests.site import Site

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.archive_tool.outcome import FINALIZATION_FAILED
-from holdfast.archive_tool.output_directory import read_mapping
 from holdfast.cli.index import index
 from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Execution, Job
@@ -25,8 +23,10 @@ from holdfast.jobs.views.listing import shown_job
 from holdfast.jobs.views.status import read_status
 from holdfast.warc.manifest import read_manifest
 from holdfast.worker.runner import StopReason
-from tests.flow.archive_tool.bed import Step
+from holdfast.zimit.outcome import FINALIZATION_FAILED
+from holdfast.zimit.output_directory import read_mapping
 from tests.flow.crawler import FAST
+from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 from tests.site import Site
 

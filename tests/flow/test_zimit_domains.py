@@ -15,7 +15,7 @@ from holdfast.processes.runfile import RunFile
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import StopReason
 from tests import patience
-from tests.flow.archive_tool.bed import Step
+from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 
 _HOST = "example.org"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.output_directory import holder_of
 from holdfast.jobs.endings import RunResult
 from holdfast.worker import zimit
 from holdfast.worker.runner import StopReason
-from tests.flow.archive_tool.bed import Step
+from holdfast.zimit.output_directory import holder_of
+from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.db.models import Execution
 from tests import forked, patience
-from tests.flow.archive_tool.bed import Step
 from tests.flow.commands import Terminal
+from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast import config
-from holdfast.archive_tool.main import run_tool
 from holdfast.config import Settings, Timings
 from holdfast.db import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
@@ -28,11 +27,12 @@ from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.runner import RunnerHolding
 from holdfast.worker.zimit import ZimitRunner
+from holdfast.zimit.main import run_tool
 from tests import patience
-from tests.flow.archive_tool.bed import SCALE, Bed, Step
-from tests.flow.archive_tool.forked import Forked
+from tests.flow.zimit.bed import SCALE, Bed, Step
+from tests.flow.zimit.forked import Forked
 
-COMMAND = f"{sys.executable} -m holdfast.archive_tool --time-scale {SCALE}"
+COMMAND = f"{sys.executable} -m holdfast.zimit --time-scale {SCALE}"
 WHOLE: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [30, 31, 0, 1]}]
 """A crawl that comes to its end."""
 

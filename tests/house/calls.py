@@ -62,7 +62,7 @@ _WITHOUT_SQL = tuple(
     f"src/holdfast/{room}/"
     for room in (
         *("api", "cli", "wiring", "worker", "operations"),
-        *("crawl", "fetch", "parse", "warc", "urls", "config", "archive_tool"),
+        *("crawl", "fetch", "parse", "warc", "urls", "config", "zimit"),
     )
 )
 """Rooms that ask others for rows: edges, assembly, and what works on bytes. Only their files of queries hold SQL."""

@@ -29,7 +29,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "stations": ("fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
-        "sources", "frontier", "feeds", "jobs", "archive_tool", "index",
+        "sources", "frontier", "feeds", "jobs", "zimit", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention", "webhooks",
     ),

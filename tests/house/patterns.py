@@ -22,7 +22,7 @@ from tests.house.source import PACKAGE, ROOT, Module, dotted
 _FUNCTIONS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 _METHODS = ("match", "fullmatch", "search")
 """How a pattern is attacked: at one place, as a whole, or from every place on."""
-_NOT_IMPORTED = ("db.migrations", "parse.__main__", "archive_tool.__main__")
+_NOT_IMPORTED = ("db.migrations", "parse.__main__", "zimit.__main__")
 
 
 class Pattern(NamedTuple):

@@ -22,8 +22,6 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.archive_tool.docker import Docker, Times, find_program
-from holdfast.archive_tool.errors import DockerMissing, ToolMissing
 from holdfast.cli.formatting import fields, table
 from holdfast.cli.parameters import command_group
 from holdfast.cli.printing import DRY_RUN, Done, command, picked, runnable
@@ -36,6 +34,8 @@ from holdfast.db.schema import SCHEMA, open_to_others, schema_of
 from holdfast.errors import Conflict, Unavailable
 from holdfast.processes.disk import is_low, low_volume
 from holdfast.wiring import prepare
+from holdfast.zimit.docker import Docker, Times, find_program
+from holdfast.zimit.errors import DockerMissing, ToolMissing
 
 database = command_group("The database: check, migrate. Example: holdfast database migrate")
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast.archive_tool.flags import read_patch, tool_command
 from holdfast.cli import job_show, lists
 from holdfast.cli.formatting import counted
 from holdfast.cli.job_selector import NamedJob, find_job, interval_text, job_json, naming
@@ -40,6 +39,7 @@ from holdfast.sources.queries import find_source, source_id_of
 from holdfast.sources.registry import content_of
 from holdfast.sources.schedule import Schedule, ScheduleRefused, read_schedule
 from holdfast.wiring.jobs import Jobs, check_annual, check_backend, open_jobs, zimit_config
+from holdfast.zimit.flags import read_patch, tool_command
 
 Every = Annotated[
     str | None,

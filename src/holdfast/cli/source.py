@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.cli.formatting import counted, dumps, duration, fields, text
 from holdfast.cli.parameters import Code, Contact, command_group, leaves, one_of, read_assignments
 from holdfast.cli.resource import Done, Listing, Reading, Rows, Writing, command
@@ -29,6 +28,7 @@ from holdfast.sources.records import SourceRecord
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 from holdfast.withdrawals.viewers import Visibility
+from holdfast.zimit.errors import ToolConfigRefused
 
 app_command = command_group(
     "Websites to archive, and how. Example: holdfast source create ex --seed https://example.org/"

@@ -13,18 +13,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast.archive_tool import storage
-from holdfast.archive_tool.output_directory import (
-    RESUME_NAME,
-    STATE_NAME,
-    forget_end,
-    hold_output,
-    load_state,
-    temp_dirs_in,
-    write_whole,
-)
-from holdfast.archive_tool.run import reset
-from holdfast.archive_tool.warc_files import ToolWarcFile, consolidate, discover_warcs, temp_warcs
 from holdfast.cli.formatting import counted, size
 from holdfast.cli.parameters import Apply, AsJson, command_group
 from holdfast.cli.printing import DRY_RUN, described
@@ -44,6 +32,18 @@ from holdfast.sources.queries import source_id_of
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import Archive
+from holdfast.zimit import storage
+from holdfast.zimit.output_directory import (
+    RESUME_NAME,
+    STATE_NAME,
+    forget_end,
+    hold_output,
+    load_state,
+    temp_dirs_in,
+    write_whole,
+)
+from holdfast.zimit.run import reset
+from holdfast.zimit.warc_files import ToolWarcFile, consolidate, discover_warcs, temp_warcs
 
 
 class OfRun(NamedTuple):

@@ -14,12 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.docker import Docker, Times, find_program
-from holdfast.archive_tool.errors import DockerMissing, ToolMissing
-from holdfast.archive_tool.flags import read_job_config, read_name, tool_command
-from holdfast.archive_tool.output_directory import holder_of, last_end
-from holdfast.archive_tool.warc_files import discover_warcs, source_of
-from holdfast.archive_tool.zimit_flags import politeness_flags, strip_separator, with_robots
 from holdfast.cli.formatting import dumps, table
 from holdfast.cli.parameters import (
     Apply,
@@ -55,6 +49,12 @@ from holdfast.wiring.jobs import Jobs, demand_accepted, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
+from holdfast.zimit.docker import Docker, Times, find_program
+from holdfast.zimit.errors import DockerMissing, ToolMissing
+from holdfast.zimit.flags import read_job_config, read_name, tool_command
+from holdfast.zimit.output_directory import holder_of, last_end
+from holdfast.zimit.passthrough import politeness_flags, strip_separator, with_robots
+from holdfast.zimit.warc_files import discover_warcs, source_of
 
 app_command = command_group("archive-tool by hand. Example: holdfast tool run --name test --seeds https://example.org")
 _job_command = partial(command, app_command, opened=open_jobs)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.archive_tool.flags import below_minimum
 from holdfast.cli.formatting import table
 from holdfast.cli.parameters import Apply, OfSource, command_group, read_codes
 from holdfast.cli.resource import Done, Reading, command
@@ -32,6 +31,7 @@ from holdfast.operations.crawl_watchdog import (
 from holdfast.operations.storage_watchdog import StorageWatchdog
 from holdfast.sources.queries import find_source, source_id_of
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
+from holdfast.zimit.flags import below_minimum
 
 _LISTED = 200
 _DEPLOYING = "a deploy.lock asks for quiet: nothing was done"

@@ -12,8 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from holdfast import log
-from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 from holdfast.clock import to_micros
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
@@ -35,6 +33,8 @@ from holdfast.warc.queries import FileRow
 from holdfast.warc.repair import adopt
 from holdfast.warc.roots import locate
 from holdfast.wiring import Runtime
+from holdfast.zimit.errors import StoreMissing
+from holdfast.zimit.output_directory import SENTINEL, store_is_present
 
 CRASHES = 3
 """Processes that a page may crash before it is quarantined."""

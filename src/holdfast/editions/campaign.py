@@ -12,14 +12,14 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from holdfast.archive_tool.flags import annual_caps, below_minimum, read_job_config
-from holdfast.archive_tool.zimit_flags import read_flags
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
 from holdfast.records import Operator, record
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
 from holdfast.sources.registry import LANGUAGE_PATHS, PRESETS
 from holdfast.values import dataclass
+from holdfast.zimit.flags import annual_caps, below_minimum, read_job_config
+from holdfast.zimit.passthrough import read_flags
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"

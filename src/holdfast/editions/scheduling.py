@@ -16,7 +16,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.archive_tool.outcome import operator_state, rescue_word
 from holdfast.clock import Clock
 from holdfast.config import ZimitSettings
 from holdfast.db.audit_events import AuditAction
@@ -34,6 +33,7 @@ from holdfast.jobs.store import locked_source
 from holdfast.sources.config import merge_fields
 from holdfast.sources.queries import no_source, source_by_code, sources
 from holdfast.sources.registry import config_of
+from holdfast.zimit.outcome import operator_state, rescue_word
 
 _ACTIVE = frozenset({"queued", "retryable", "running", "completed", "indexing", "index_failed"})
 _MAX_SOURCES = 100_000

@@ -20,10 +20,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.archive_tool.output_directory import STATE_NAME, json_object
 from holdfast.errors import Invalid
 from holdfast.gzip_streams import largest_honest
 from holdfast.values import dataclass
+from holdfast.zimit.output_directory import STATE_NAME, json_object
 
 if TYPE_CHECKING:
     from holdfast.imports.signatures import Signature

@@ -13,7 +13,6 @@ from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 
-from holdfast.archive_tool.output_directory import STATE_NAME
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
@@ -28,6 +27,7 @@ from holdfast.warc.manifest import ManifestDamaged, is_listed, read_manifest
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.reader import read_record_at
 from holdfast.warc.roots import recorded_roots
+from holdfast.zimit.output_directory import STATE_NAME
 
 _AT_ONCE = 400
 _WITHOUT_SOURCE = "restored"

@@ -10,14 +10,6 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir, temp_dirs_in
-from holdfast.archive_tool.storage import (
-    WarcVerdict,
-    clean_temp,
-    clean_temp_nonwarc,
-    quarantine,
-    storage_statistics,
-)
 from holdfast.config import StorageSettings
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
@@ -38,6 +30,14 @@ from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
 from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.wiring import Runtime
+from holdfast.zimit.output_directory import forget_end, hold_output, holder_of, is_temp_dir, temp_dirs_in
+from holdfast.zimit.storage import (
+    WarcVerdict,
+    clean_temp,
+    clean_temp_nonwarc,
+    quarantine,
+    storage_statistics,
+)
 
 _KEEP = 2
 """Newest crawls of each source that sweeps leave alone."""

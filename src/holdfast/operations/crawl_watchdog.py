@@ -24,10 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.flags import below_minimum
-from holdfast.archive_tool.logs import newest_log, read_progress
-from holdfast.archive_tool.outcome import is_storage_errno
-from holdfast.archive_tool.output_directory import STATE_NAME, holder_of, load_state, write_whole
 from holdfast.clock import Clock
 from holdfast.config import RecoverySettings, Settings
 from holdfast.db.engine import machine_clock
@@ -46,6 +42,10 @@ from holdfast.processes.disk import low_volume
 from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder
+from holdfast.zimit.flags import below_minimum
+from holdfast.zimit.logs import newest_log, read_progress
+from holdfast.zimit.outcome import is_storage_errno
+from holdfast.zimit.output_directory import STATE_NAME, holder_of, load_state, write_whole
 
 DEPLOY_LOCK_S = 7200.0
 """How long a `deploy.lock` in the data directory is valid: longer than any deployment, in case one is left over."""

@@ -18,8 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast import audit
-from holdfast.archive_tool.docker import docker_environment
-from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.db.models import Recovery
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
@@ -40,6 +38,8 @@ from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, encode, record
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
+from holdfast.zimit.docker import docker_environment
+from holdfast.zimit.output_directory import SENTINEL
 
 _COMMAND_S = 60.0
 """Timeout of the commands to mount and unmount."""

@@ -210,7 +210,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZimitConfig:
-    """Options of a crawl by zimit; `archive_tool` checks them fully before it is queued."""
+    """Options of a crawl by zimit; `holdfast.zimit` checks them fully before it is queued."""
 
     passthrough_args: tuple[str, ...] = ()
     tool_options: dict[str, Any] = field(default_factory=dict)

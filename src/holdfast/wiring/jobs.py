@@ -11,9 +11,6 @@ from threading import Lock
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.flags import Backend, JobConfig, annual_caps, backend_of, read_job_config
-from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
@@ -35,6 +32,9 @@ from holdfast.sources.contact import known_contact
 from holdfast.sources.members_file import write_noting
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare
+from holdfast.zimit.errors import ToolConfigRefused
+from holdfast.zimit.flags import Backend, JobConfig, annual_caps, backend_of, read_job_config
+from holdfast.zimit.passthrough import politeness_flags, scope_flags, with_robots, within_time
 
 
 @contextmanager

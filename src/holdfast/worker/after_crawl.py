@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from holdfast import log
-from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.output_directory import store_is_present
 from holdfast.changes.compute import Computed, compute_pending
 from holdfast.clock import to_micros
 from holdfast.crawl.recovery import RecoveryReport, recover
@@ -33,6 +31,8 @@ from holdfast.search.outbox import drain
 from holdfast.warc import queries as files
 from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.worker.background import BackgroundContext
+from holdfast.zimit.errors import StoreMissing
+from holdfast.zimit.output_directory import store_is_present
 
 _log = log.get()
 _FREE_S = 5.0

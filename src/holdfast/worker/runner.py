@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast import log
-from holdfast.archive_tool.outcome import is_storage_errno
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
@@ -26,6 +25,7 @@ from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, LeaseUpdate
+from holdfast.zimit.outcome import is_storage_errno
 
 _log = log.get()
 # Report progress every ten items or five seconds, and only if something changed.

@@ -18,10 +18,6 @@ from pathlib import Path
 from typing import Protocol, Self
 from urllib.parse import urljoin
 
-from holdfast.archive_tool.errors import ToolMissing
-from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
-from holdfast.archive_tool.output_directory import hold_output, holder_of, json_object, last_end
-from holdfast.archive_tool.warc_files import consolidate, discover_warcs, temp_warcs
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, UrlRefused
@@ -36,6 +32,10 @@ from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Runtime
 from holdfast.worker.runner import LEAVING, RunnerHolding
+from holdfast.zimit.errors import ToolMissing
+from holdfast.zimit.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
+from holdfast.zimit.output_directory import hold_output, holder_of, json_object, last_end
+from holdfast.zimit.warc_files import consolidate, discover_warcs, temp_warcs
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that recorded no exit code."""

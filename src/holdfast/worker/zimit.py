@@ -16,23 +16,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.archive_tool import outcome
-from holdfast.archive_tool.docker import find_program, tool_environment
-from holdfast.archive_tool.errors import OutputBusy
-from holdfast.archive_tool.flags import Backend, JobConfig, backend_of, tool_command
-from holdfast.archive_tool.logs import crawl_statistics, newest_log
-from holdfast.archive_tool.outcome import (
-    FINALIZATION_FAILED,
-    STOPPED,
-    CrawlerStatus,
-    Verdict,
-    classify_error,
-    classify_exit,
-    failure_reason,
-    is_complete,
-)
-from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
-from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
 from holdfast.crawl.recovery import open_store, recover
 from holdfast.crawl.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
@@ -65,6 +48,23 @@ from holdfast.worker.tool_process import (
     keep_files,
     start_page_in,
 )
+from holdfast.zimit import outcome
+from holdfast.zimit.docker import find_program, tool_environment
+from holdfast.zimit.errors import OutputBusy
+from holdfast.zimit.flags import Backend, JobConfig, backend_of, tool_command
+from holdfast.zimit.logs import crawl_statistics, newest_log
+from holdfast.zimit.outcome import (
+    FINALIZATION_FAILED,
+    STOPPED,
+    CrawlerStatus,
+    Verdict,
+    classify_error,
+    classify_exit,
+    failure_reason,
+    is_complete,
+)
+from holdfast.zimit.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
+from holdfast.zimit.warc_files import discover_warcs
 
 _DOMAIN_WAIT_S = 30.0
 """How long a run waits for a host that another crawl is fetching from; then it is retried later."""

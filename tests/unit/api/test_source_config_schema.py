@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast.api.schemas.source_config import ExtractConfig, source_config_model
-from holdfast.archive_tool.flags import JOB_FLAGS
 from holdfast.sources.config import BACKENDS, STORAGE, SourceConfig, SourceRefused, ZimitConfig, read_config
 from holdfast.sources.extraction import ExtractRules
 from holdfast.urls import ScopeKind
+from holdfast.zimit.flags import JOB_FLAGS
 
 
 def _below(model: type[BaseModel], name: str) -> type[BaseModel]:

@@ -13,7 +13,7 @@ from holdfast.cli import runner
 from holdfast.cli.catalogue import APART, COMMANDS
 from holdfast.cli.main import load
 
-READING = {"holdfast.frontier", "holdfast.urls", "holdfast.crawl", "holdfast.archive_tool", "holdfast.wiring", "rich"}
+READING = {"holdfast.frontier", "holdfast.urls", "holdfast.crawl", "holdfast.zimit", "holdfast.wiring", "rich"}
 HEAVY = {"pydantic", "fastapi", "alembic", "psycopg", "lxml", "selectolax", "pycurl"}
 
 
@@ -29,8 +29,8 @@ def _loaded(module: str) -> set[str]:
     [
         ("url", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 25),
         ("settings", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 17),
-        ("status", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 80),
-        ("report", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 67),
+        ("status", HEAVY | {"sqlalchemy", "holdfast.zimit", "holdfast.index"}, 80),
+        ("report", HEAVY | {"sqlalchemy", "holdfast.zimit", "holdfast.index"}, 67),
         ("lists", HEAVY | READING - {"holdfast.urls", "holdfast.crawl"}, 75),
         ("job_show", HEAVY | {"holdfast.frontier", "holdfast.wiring", "rich", "numpy"}, 100),
     ],

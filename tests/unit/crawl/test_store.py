@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.crawl.recovery import open_store
+from holdfast.zimit.errors import StoreMissing
+from holdfast.zimit.output_directory import SENTINEL
 
 
 def test_a_folder_is_made_and_marked_at_its_first_use(tmp_path: Path) -> None:

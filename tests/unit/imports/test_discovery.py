@@ -1,4 +1,4 @@
-"""Which files an import means: an archive_tool's output with its temporary folders, each file once (facts, 1.3)."""
+"""Which files an import means: the output of archive-tool with its temporary folders, each file once (facts, 1.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.output_directory import STATE_NAME
 from holdfast.imports.packages import discover
 from holdfast.imports.placing import (
     Keeping,
@@ -20,6 +19,7 @@ from holdfast.imports.placing import (
     inspect_file,
     place,
 )
+from holdfast.zimit.output_directory import STATE_NAME
 from tests.unit.index.files import record, write
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.archive_tool.zimit_flags import scope_flags
 from holdfast.sources.config import SourceRefused, read_config
 from holdfast.urls.scope import EXCLUDE_PRESETS, Patterns
+from holdfast.zimit.passthrough import scope_flags
 
 
 @pytest.mark.parametrize(

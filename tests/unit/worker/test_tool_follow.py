@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.archive_tool.output_directory import hold_output, holder_of, note_end
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
 from holdfast.worker.runner import RunnerHolding
 from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, end_of_log, newest_tool_log, signal_holder
+from holdfast.zimit.output_directory import hold_output, holder_of, note_end
 from tests.clock import FakeClock
 
 

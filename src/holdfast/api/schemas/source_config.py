@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, create_
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from holdfast.archive_tool.flags import JOB_FLAGS, OPTIONS, POLICY
+from holdfast.zimit.flags import JOB_FLAGS, OPTIONS, POLICY
 
 
 class ExtractConfig(BaseModel):

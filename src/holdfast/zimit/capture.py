@@ -1,0 +1,163 @@
+"""Capture backends other than zimit. `http_warc` runs Holdfast's own crawler; there is no browser backend yet.
+
+Holdfast's crawler brings robots.txt handling, politeness, the address guard, retries and resuming after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from holdfast import log
+from holdfast.errors import HoldfastError
+from holdfast.processes.runfile import own_command
+from holdfast.sources.config import HTTP_WARC_OPTIONS
+from holdfast.warc.reader import read_records
+from holdfast.zimit.docker import ask, crawl_environment, launch
+from holdfast.zimit.errors import CaptureUnavailable
+from holdfast.zimit.flags import Backend, Options
+from holdfast.zimit.outcome import EndState
+from holdfast.zimit.passthrough import zimit_flags
+from holdfast.zimit.stage import Tools
+from holdfast.zimit.warc_files import FALLBACK_NAMES, consolidate, warcs_in
+
+_SCOPES = {"page-spa": "page", "custom": "page"}
+_ANSWER_S = 30.0
+
+
+def crawl_command(options: Options) -> list[str]:
+    """Return the command of Holdfast's own crawler for these zimit options.
+
+    With include patterns, only matching URLs and the seeds are in scope; exclude patterns always win.
+    """
+    folder = options.output_dir / FALLBACK_NAMES[0]
+    words = ["crawl", *options.seeds, "--json", "--home", str(folder / "home"), "--output", str(folder / "archive")]
+    given = {flag.name: flag.value or "" for flag in options.zimit}
+    has_includes = not zimit_flags("--include").isdisjoint(given)
+    scope = given.get("--scopeType", "prefix")
+    words += ["--scope", "page" if has_includes else _SCOPES.get(scope, scope), "--depth", given.get("--depth", "-1")]
+    for flag in options.zimit:
+        option, value = HTTP_WARC_OPTIONS.get(flag.name, "--scope"), flag.value or ""
+        is_limit = option not in ("--include", "--exclude")
+        # These values mean no limit.
+        if option not in ("--scope", "--depth") and not (is_limit and value in ("0", "-1")):
+            words += [option, value]
+    return [*own_command(*words)]
+
+
+def capture(tools: Tools, backend: Backend) -> EndState:
+    """Capture without zimit and give the WARC files their stable names.
+
+    Succeeds if at least one page was fetched and at least one response is HTML. Raise `CaptureUnavailable` for a
+    backend that cannot run here.
+    """
+    if backend is not Backend.HTTP_WARC:
+        raise CaptureUnavailable(
+            f"the capture backend {backend.value} is not available here yet; use http_warc, or zimit itself"
+        )
+    # They only affect zimit's browser or its ZIM.
+    if ignored := sorted({flag.name for flag in tools.options.zimit} - HTTP_WARC_OPTIONS.keys()):
+        log.get().warning("capture.flags_unheeded", backend=backend.value, flags=ignored)
+    return _HttpCapture(tools).run()
+
+
+class _HttpCapture:
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._options = tools, tools.options
+        self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
+        self._answer: list[bytes] = []
+        self._passed_on = 0
+        """Requests to stop that the crawl has received."""
+        self._output = tools.create_logs("http_warc_capture", self._hear)
+
+    def run(self) -> EndState:
+        self._folder.mkdir(exist_ok=True)
+        self._tools.state.add_temp_dir(self._folder)
+        process = launch(crawl_command(self._options), crawl_environment(), subprocess.PIPE)
+        self._output.record(process)
+        stopped = self._watch(process)
+        code = process.wait()
+        pages = self._last_pages()
+        self._output.close(_ANSWER_S)
+        # Also after a failure: captured files get their stable names, whatever the exit code.
+        captured = warcs_in([self._folder / "archive"])
+        consolidate(self._options.output_dir, captured, self._tools.clock)
+        log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
+        if stopped:
+            return EndState.STOPPED
+        # A site that answers every request with an error page is not captured.
+        good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
+        return EndState.SUCCESS if good else EndState.FAILED
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> bool:
+        """Report statistics until the crawl ends; return whether a stop was requested."""
+        stop_request = self._tools.stop_request
+        while not self._output.is_over:
+            # A second request goes on to the crawl as well: it then hands back at once.
+            if stop_request.requests > self._passed_on:
+                self._passed_on = stop_request.requests
+                process.terminate()
+            elif not stop_request.wait_until(
+                lambda: self._output.is_over or stop_request.requests > self._passed_on, self._tools.times.status_every
+            ):
+                self._report()
+        return self._passed_on > 0
+
+    def _report(self) -> None:
+        command = own_command("status", "--json", "--home", str(self._folder / "home"))
+        try:
+            found = json.loads(ask(command, crawl_environment(), _ANSWER_S).stdout)["executions"][0]
+            self._output.note(self._statistics(found))
+        except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
+            return
+
+    def _last_pages(self) -> int:
+        try:
+            found = json.loads(self._answer[-1])
+            self._output.note(self._statistics(found))
+            return int(found["pages"])
+        except (ValueError, KeyError, IndexError, TypeError):
+            return 0
+
+    def _statistics(self, found: dict[str, Any]) -> str:
+        pages, queue = int(found["pages"]), int(found["queue"])
+        bad = sum(count for word, count in dict(found["outcomes"]).items() if word not in ("success", "excluded"))
+        details = {
+            "crawled": pages,
+            "total": pages + queue + bad,
+            "pending": queue,
+            "failed": bad,
+            "limit": {"max": 0, "hit": found.get("reason") in ("max_pages", "max_bytes", "max_time")},
+            "pendingPages": [],
+            "backend": Backend.HTTP_WARC.value,
+            "captureMode": "http",
+        }
+        return json.dumps(
+            {
+                "timestamp": self._tools.clock.now().isoformat(),
+                "logLevel": "info",
+                "context": "crawlStatus",
+                "message": "Crawl statistics",
+                "details": details,
+            }
+        )
+
+    def _hear(self, line: bytes) -> None:
+        if line.startswith(b'{"execution"'):
+            self._answer.append(line)
+
+
+def has_html(path: Path) -> bool:
+    """Return whether a WARC file contains at least one successful HTML response."""
+    try:
+        for record in read_records(path, on_damage=lambda damage: None):
+            if record.head.type == "response":
+                head, _ = record.http()
+                if 0 < head.status < 400 and "html" in (head.media_type or ""):
+                    return True
+            record.drain()
+    except HoldfastError:
+        return False
+    return False
