@@ -44,13 +44,13 @@ from holdfast.urls.address import url_key
 from holdfast.values import dataclass
 from holdfast.withdrawals.recomparing import lock_changes
 
-# Captures in one transaction: on a site with nothing but noise each takes a millisecond; in smaller batches more.
+# Captures per transaction: on a site with only noise each takes a millisecond; in smaller batches more.
 _BATCH: Final = 200
 # Earlier suspects that one batch examines again.
 _AGAIN: Final = 200
 # Captures of a page that are examined on either side of a suspect.
 _AROUND: Final = 5
-# A page that was this many times as long, and had at least this many characters, did not shrink by an edit.
+# A page that was this many times as long, and had at least this many characters, was not merely edited.
 _SHRUNK: Final = 4
 _REAL_CHARS: Final = 400
 _HOMES: Final = 3
@@ -82,7 +82,7 @@ def judge_pending(
         if step is None and place == 0:
             done.finished = True
             break
-        # Concurrent processes would read the same captures, and all but one in vain.
+        # Concurrent processes would read the same captures, all but one of them in vain.
         place = 0 if step is None else place if step else place + 1
     if done.marked or done.cleared:
         _log.info("noise.judged", captures=done.captures, marked=dict(done.marked), cleared=done.cleared)
@@ -100,7 +100,7 @@ def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> bool
         suspects = _suspects(session, batch)
     until = batch[-1].id if len(batch) == _BATCH else last
     with database.write() as session:
-        # Locked first: comparisons of captures depend on which of them are noise.
+        # Lock first: comparisons of captures depend on which of them are noise.
         lock_changes(session)
         if not queries.take(session, turn, until=until):
             return False
@@ -110,7 +110,7 @@ def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> bool
         queries.drop_strays(session, first, until)
         before = {one.id for one in batch if one.noise is not None}
         judged = _Neighbourhood(session).judge(batch, kept)
-        # Nearly all captures show their page, as before: these are not read again.
+        # Nearly all captures still show their page: do not read those again.
         found = {
             one: finding for one, finding in judged.items() if finding is not None or one in before or one in labels
         }
@@ -156,7 +156,7 @@ def _facts(one: JudgedCapture, text: str) -> PageFacts:
 
 
 def _has_words(one: JudgedCapture, text: str) -> bool:
-    # A few words can be equal by chance: an empty page equals every other one.
+    # A few words can match by chance: an empty page equals every other one.
     return word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
 
 
@@ -170,7 +170,7 @@ class _Errors:
         if not one.is_error or not _has_words(one, text):
             return None
         row = _row(one, None, likeness(_facts(one, text)))
-        # One of each text is enough: a site may have a million addresses with the same.
+        # One capture per text is enough: a site may have a million URLs with the same text.
         if (row.site, row.likeness) in self._new or queries.is_known_error(self._session, row):
             return None
         self._new[row.site, row.likeness] = row
@@ -210,7 +210,7 @@ def _of_words(one: JudgedCapture, text: str, errors: _Errors, homes: _Homes) -> 
         return None
     like = likeness(facts)
     status = errors.status(site, like, leaf_of(one.url))
-    # Sites that a script draws send the text of their start page with 404 for every address that is no file.
+    # Sites rendered by scripts send the text of their start page with status 404 for every URL that is not a file.
     if status is None or homes.shows(one):
         return None
     kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
@@ -278,7 +278,7 @@ class _Neighbourhood:
         text = row.site, row.likeness, row.kind
         if text not in self._alike:
             self._alike[text] = queries.addresses_alike(self._session, row, most=row.least)
-        # Not how many there are: some of them may be withdrawn.
+        # Do not state their number: some of them may be withdrawn.
         same = f"at least {row.least} addresses of the site do the same"
         return same if self._alike[text] >= row.least else None
 
@@ -292,6 +292,6 @@ class _Neighbourhood:
             return None
         title, headings = queries.head_of(self._session, row.snapshot_id)
         own = title, _headings(headings)
-        # Under its own name the page itself may say so: "This statement was withdrawn and is no longer available."
+        # A page with its own name may itself say so: "This statement was withdrawn and is no longer available."
         is_other = row.kind in kinds_named(*own) or not any(called_alike(own, one) for one in whole)
         return "other captures of the page have far more text" if is_other else None

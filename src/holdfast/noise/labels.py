@@ -63,10 +63,11 @@ def write_findings(
             row.noise = kind
             removed += kind is None
             new.update([] if kind is None else [kind])
-    # Before the neighbours are examined: which captures of a page count as successful depends on which are noise now.
+    # Write these before examining the neighbours: which captures of a page count as successful depends on which are
+    # noise now.
     session.flush()
     for row in touched:
-        # A capture that is not compared yet will be, and those after it as well.
+        # A capture that was not compared yet will be, with those after it.
         if row.is_page and row.compared:
             compare_again(session, row)
     queries.drop_verdicts(session, [row.id for row in touched if row.noise is None])
@@ -148,7 +149,7 @@ def _held(session: Session, row: ManualLabel) -> tuple[list[int], int]:
     shown = len(queries.captures_of_page(session, row.url_key, withdrawn=False))
     if not shown:
         raise NotFound(f"no page was captured at {row.subject}; find one with: holdfast search WORDS")
-    # Including those under a takedown: when it is lifted, nothing is classified again.
+    # Include captures under a takedown: nothing is classified again when it is lifted.
     return queries.captures_of_page(session, row.url_key, withdrawn=True), shown
 
 
@@ -157,7 +158,7 @@ def _put_in_force(session: Session, row: ManualLabel, held: Sequence[int], *, no
     for at in range(0, len(held), _AT_ONCE):
         some = held[at : at + _AT_ONCE]
         queries.drop_suspects(session, some)
-        # Labels are queried once more: that of a capture wins over that of its page.
+        # Query the labels again: a capture's label wins over that of its page.
         write_findings(session, dict.fromkeys(some, finding), {}, now=now)
 
 
@@ -200,7 +201,7 @@ def restore_labels(database: Database, clock: Clock, home: Path) -> int:
         session.add_all(missing)
         session.flush()
         for row in missing:
-            # At once: files that are read again and have not changed are not classified again.
+            # Apply them now: files that are read again without a change are not classified again.
             held = [row.snapshot_id] if row.snapshot_id is not None else []
             held += queries.captures_of_page(session, row.url_key, withdrawn=True) if row.url_key is not None else []
             _put_in_force(session, row, held, now=clock.now())

@@ -75,7 +75,7 @@ def edition_waits(session: Session, edition_id: int) -> bool:
         .subquery()
     )
     first = files.c.id * ORDINALS
-    # Ids begin with the number of their file, and a range is of one file: a seek for each.
+    # Ids start with the number of their file, and a range covers one file: one seek per range.
     waits = exists().where(NoiseQueue.first_id >= first, NoiseQueue.first_id < first + ORDINALS)
     return session.scalar(select(files.c.id).where(waits).limit(1)) is not None
 
@@ -83,7 +83,7 @@ def edition_waits(session: Session, edition_id: int) -> bool:
 def take(session: Session, turn: Turn, *, until: int) -> bool:
     """Remove a turn's captures up to an id from the queue; False if another process classified them meanwhile."""
     number, first, last = turn
-    # By its bounds, too: SQLite reuses the ids of an emptied queue.
+    # Compare the bounds, too: SQLite reuses the ids of an emptied queue.
     same = NoiseQueue.id == number, NoiseQueue.first_id == first, NoiseQueue.last_id == last
     if until >= last:
         done = session.execute(delete(NoiseQueue).where(*same).returning(NoiseQueue.id))
@@ -196,7 +196,7 @@ def error_status(session: Session, site: int, likeness: int, *, leaf: int) -> st
     return session.scalar(_ERROR, {"site": site, "likeness": likeness, "leaf": leaf})
 
 
-# Built once: these two are asked for every short page, and building one takes longer than the database.
+# Build these once: they run for every short page, and building one takes longer than running it.
 _ALIKE = NoiseSuspect.site == bindparam("site"), NoiseSuspect.likeness == bindparam("likeness")
 _ERROR = (
     select(NoiseSuspect.said)
@@ -204,7 +204,7 @@ _ERROR = (
     .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"), *visible())
     .limit(1)
 )
-# By any other capture, under whatever name: a missing picture has one in a thousand folders.
+# Match any other capture, whatever its name: a missing image has a copy in a thousand folders.
 _KNOWN_ERROR = (
     select(NoiseSuspect.snapshot_id)
     .join(Snapshot, Snapshot.id == NoiseSuspect.snapshot_id)
@@ -264,7 +264,7 @@ def note_marked(session: Session, marked: Collection[int], cleared: Collection[i
             session.execute(update(NoiseSuspect).where(which).values(marked=value))
 
 
-# Captures on either side of a suspect among which those that are not noise are searched: a page may have been blocked
+# Number of captures on either side of a suspect that are searched for ones without noise: a page may have been blocked
 # every day for years.
 _WINDOW = 200
 
@@ -278,14 +278,14 @@ def shown_around(session: Session, row: SuspectRow, *, each: int) -> list[tuple[
 
 @cache
 def _around(*, is_earlier: bool) -> Select[*tuple[Any, ...]]:
-    # Built once: that takes ten times as long as the query.
+    # Build it once: that takes ten times as long as running it.
     here, other, near = aliased(Snapshot), aliased(NoiseSuspect), aliased(Snapshot)
     moment = select(here.captured_at).where(here.id == bindparam("here", type_=BigInteger)).scalar_subquery()
     side: ColumnElement[bool] = near.captured_at <= moment if is_earlier else near.captured_at >= moment
     order = (near.captured_at.desc(), near.id.desc()) if is_earlier else (near.captured_at, near.id)
     on_page = near.url_hash == bindparam("page", type_=BigInteger)
     window = select(near.id).where(on_page, side).order_by(*order).limit(_WINDOW).subquery()
-    # Suspects of the current batch are not marked yet: they do not show what the page is.
+    # Suspects of the current batch are not marked yet: exclude them, because they do not show the page.
     is_suspect = exists().where(other.snapshot_id == Snapshot.id, other.kind.is_not(None))
     return (
         select(Document.text_chars, Document.title, Document.headings)
@@ -321,7 +321,7 @@ def labels_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[int
         .where(or_(ManualLabel.snapshot_id.in_(sorted(wanted)), ManualLabel.url_key.in_(sorted(set(wanted.values())))))
         .order_by(ManualLabel.id)
     )
-    # By id: the newest label of a subject is in force.
+    # Read them by id: the newest label of a subject applies.
     latest: dict[int | str | None, ManualLabel] = {
         row.url_key if row.snapshot_id is None else row.snapshot_id: row for row in rows
     }
@@ -422,7 +422,7 @@ def listed(
             NoiseVerdict.decided_by,
             NoiseVerdict.decided_at,
         )
-        # From the verdicts: there are as many as captures that are noise, in the order of their ids.
+        # Start from the verdicts: there is one for each noise capture, in the order of ids.
         .select_from(NoiseVerdict)
         .join(Snapshot, Snapshot.id == NoiseVerdict.snapshot_id)
         .join(Source, Source.id == Snapshot.source_id)

@@ -37,7 +37,7 @@ class NoiseKind(StrEnum):
 MOST_CHARS: Final = 2_600
 """Longer texts are content unless a heading says otherwise, in which case the text before it is a menu."""
 MOST_HEADED_CHARS: Final = 20_000
-# Words up to which a page may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
+# Most words of a page that may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
 _MOST_WORDS: Final = {
     NoiseKind.SOFT_404: 300,
     NoiseKind.BLOCK_PAGE: 200,
@@ -45,15 +45,15 @@ _MOST_WORDS: Final = {
     NoiseKind.LOGIN_WALL: 200,
     NoiseKind.PARKED: 250,
 }
-# Words from the start of the text in which a page says what it is.
+# Number of words from the start of the text in which a page states what it is.
 _OPENING: Final = 60
-# Share of a part of the title, or of a heading, that a name has to be: "How to fix a 404 error" is an article.
+# Share of a title part or heading that a name must cover: "How to fix a 404 error" is an article.
 _SHARE: Final = 0.6
 _MAX_LINE: Final = 300
 _HEADINGS: Final = 3
-# A page of this many words whose markup is a firewall's is one; a form with a captcha in an article is not.
+# A page with up to this many words and a firewall's markup is a block page; an article with a captcha form is not.
 _BARE_WORDS: Final = 120
-# What stands between the parts of a title; a hyphen only with spaces around it.
+# Separators of title parts; a hyphen counts only with spaces around it.
 _PARTS: Final = re.compile(
     r"\s[-\u2010-\u2015~]\s|[|:!?.\u00b7\u2022\u00bb\u00ab\u2013\u2014\u3002\uff01\uff1f\uff5c\uff1a]"
 )
@@ -179,7 +179,7 @@ def _read(page: PageFacts, core: str) -> _Said:
     return said
 
 
-# Stands for the host of the page in `phrases.toml`.
+# Placeholder for the host of the page in `phrases.toml`.
 _THIS_HOST: Final = "thishost"
 
 
@@ -189,7 +189,7 @@ def _own_host(host: str) -> re.Pattern[str] | None:
         return None
     names = {host}
     with suppress(UnicodeError):
-        # Shown as its owner writes it, not as the network does.
+        # Show the host in Unicode, as its owner writes it, not in its ASCII form.
         names.add(host.encode("ascii").decode("idna"))
     spelled = "|".join(map(re.escape, sorted(names)))
     return re.compile(rf"(?<![\w@.-])(?:www\.)?(?:{spelled})(?![\w@-]|\.\w)", re.IGNORECASE)
@@ -203,10 +203,10 @@ def word_count(text: str) -> int:
 
 def core_of(page: PageFacts) -> str:
     """Return the text from its first heading on, without the menu before it; all of it if none is found."""
-    # The parser keeps the whole of a page that has hardly any content: its menu comes first.
+    # The parser keeps all of a page that has hardly any content, with its menu first.
     heading = next((one for one in page.headings if one.strip()), None)
     at = -1 if heading is None else f"\n{page.text}\n".find(f"\n{heading}\n")
-    # A line or two in front of it are no menu: "You must log in to continue."
+    # One or two lines before it are not a menu: "You must log in to continue."
     return page.text[at:] if at >= _MENU_CHARS else page.text
 
 
@@ -244,10 +244,10 @@ def suspect(page: PageFacts) -> Candidate | None:
 def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
     named, said = kind in heard.names, kind in heard.says
     if kind is NoiseKind.LOGIN_WALL:
-        # Every second site has a link "Log in" in a short title; a wall asks for the password, or says that it is one.
+        # Many sites have a link "Log in" in a short title; a wall asks for the password, or says that it is one.
         return (named and said) or ((named or said) and "password" in marks)
     if kind is NoiseKind.CONSENT_WALL:
-        # A notice about cookies stands on many pages: it is the page only where its head says so, or it says it twice.
+        # Many pages have a cookie notice: it is the page itself only if the head says so, or the text says it twice.
         return (named and said) or kind in heard.repeated
     return True
 
@@ -281,7 +281,7 @@ def _echoes(url: str, text: str) -> bool:
     path = urlsplit(url).path
     if len(path) < _LONG_PATH or not any(spelled in text for spelled in {path, unquote(path)}):
         return False
-    # A chapter of a manual on that status may have it in its address, and show the address as an example.
+    # A manual's chapter about that status may have it in its URL, and show the URL as an example.
     return not any(part == "names" for _, part in _hits(*_line(unquote(path).replace("_", " "))))
 
 
@@ -298,7 +298,7 @@ def likeness(page: PageFacts) -> int:
         return hash64("\0".join([*_WORD.findall(fold(page.title or "")), "", *_WORD.findall(fold(core))]))
     asked = _asked(page.url)
     parts = [(page.title or "")[:_MAX_LINE], core]
-    # Without a heading the first words are those of a menu, which all pages of a site share: then all words count.
+    # Without a heading the first words are those of a menu, which all pages of a site share: then use all words.
     if NoiseKind.SOFT_404 in names and any(one.strip() for one in page.headings):
         # "Did you mean \u2026": suggestions are short lines; only the first words and all sentences count.
         said = "\n".join(line for line in core.split("\n") if _is_sentence(line))
@@ -335,7 +335,7 @@ def _skeleton(text: str, asked: Sequence[tuple[str, ...]]) -> list[str]:
         kept: list[str] = []
         at = 0
         while at < len(words):
-            # Only whole: a word of the address may stand in the menu of every page, too.
+            # Remove it only as a whole: a word of the URL may also be in the menu of every page.
             if tuple(words[at : at + len(phrase)]) == phrase:
                 at += len(phrase)
             else:
@@ -398,7 +398,7 @@ def suspect_redirect(url: str, target: str) -> tuple[Candidate, int] | None:
 
 
 def suspect_home_text(words: int) -> Candidate | None:
-    # A site that is drawn by a script has one shell for all its addresses, and every one of them may be a page.
+    # A site rendered by scripts has one shell for all its URLs, and each of them may be a page.
     if words < _SHELL_WORDS:
         return None
     return Candidate(NoiseKind.SOFT_404, "it shows the text of the site's start page", None, _HOMES)

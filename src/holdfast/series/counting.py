@@ -36,8 +36,7 @@ Counts = Counter[str]
 
 def count_visits(visits: Sequence[Visit]) -> Counts:
     """Return the counts of these attempts; a rescheduled one is a retry, and none of the outcomes."""
-    # Plain numbers and lists of words: this is on the path of every page, and a counter for each figure took four times
-    # as long.
+    # Use plain numbers and lists of words: this runs for every page, and a Counter per figure took four times as long.
     words: list[str] = []
     requests = wire_bytes = pages = unchanged = retries = latency_us = 0
     for visit in visits:

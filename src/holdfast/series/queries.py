@@ -40,7 +40,7 @@ DAY_S: Final = 86_400
 STEPS: Final = (MINUTE_S, HOUR_S, DAY_S)
 _TOTAL: Final = from_micros(0)
 _SECOND: Final = 1_000_000
-# As text: SQLite finds these by their own index only where the statement says what the index does.
+# Write the condition as text: SQLite uses the partial index only if the statement repeats its condition.
 _OPEN: Final[tuple[ColumnElement[Any], ...]] = tuple(
     literal_column(f"'{state}'") for state in ("queued", "running", "stopped")
 )
@@ -58,7 +58,7 @@ def _put(session: Session, rows: Sequence[dict[str, Any]]) -> None:
     grown: dict[str, ColumnElement[Any]] = {name: table[name] + new[name] for name in COUNTED}
     most = case((new.domains_waiting > table.domains_waiting, new.domains_waiting), else_=table.domains_waiting)
     grown["domains_waiting"] = most
-    # In the order of keys: two that thin out the same rows do not wait for each other in a circle.
+    # Update in the order of keys, so that two processes that thin out the same rows cannot deadlock.
     rows = sorted(rows, key=lambda row: (row["execution_id"], -row["step_s"], row["at"]))
     session.connection().execute(
         put.on_conflict_do_update(index_elements=["execution_id", "step_s", "at"], set_=grown), rows
@@ -98,7 +98,7 @@ def series_totals(session: Session) -> dict[str, Counts]:
 
 def _open_frontiers() -> Select[int]:
     """Select the executions whose queue is or will be in use: a retry continues another execution's queue."""
-    # By the job, which every one has: their index is theirs alone, and is ordered by it.
+    # The condition on the job, which every execution has, selects the partial index of open executions, ordered by job.
     is_open = Execution.job_id > 0, Execution.state.in_(_OPEN)
     return select(func.coalesce(Execution.frontier_id, Execution.id)).where(*is_open)
 
@@ -116,7 +116,7 @@ class SeriesPoint(NamedTuple):
 def _selected(execution_id: int | None, source: str | None) -> list[ColumnElement[bool]]:
     clauses: list[ColumnElement[bool]] = [Series.step_s.in_(STEPS)]
     if execution_id is not None:
-        # A retry goes on with the queue of another execution, and what it does is recorded there.
+        # A retry continues the queue of another execution, and its activity is recorded there.
         own = select(func.coalesce(Execution.frontier_id, Execution.id)).where(Execution.id == execution_id)
         clauses.append(Series.execution_id == own.scalar_subquery())
     if source is not None:
@@ -141,7 +141,8 @@ def series_points(
 ) -> list[SeriesPoint]:
     """Return one point for each step from `since` to `until`, including steps without activity."""
     step, clauses = step_s * _SECOND, _selected(execution_id, source)
-    # Whole microseconds, which both databases round down alike; as text, for PostgreSQL groups by no parameter.
+    # Use whole microseconds, which both databases round down alike; write them as text, because PostgreSQL cannot group
+    # by a parameter.
     place = type_coerce(Series.at, BigInteger).op("/")(literal_column(str(step)))
     rows = session.execute(
         select(place, func.max(Series.domains_waiting), *_SUMS)
@@ -155,7 +156,7 @@ def series_points(
     first, last = to_micros(since) // step, -(-to_micros(until) // step)
     for number in reversed(range(first, last)):
         domains, counts = found.get(number, (0, Counter()))
-        # A run that was cut off left attempts open, which are no queue any more.
+        # An interrupted run left attempts open, which are no longer queued.
         points.append(SeriesPoint(from_micros(number * step), counts, domains, max(0, queue)))
         queue -= counts["queue"]
     return points[::-1]
@@ -166,7 +167,7 @@ def queue_length(session: Session, execution_id: int | None = None, source: str 
     query = select(func.coalesce(func.sum(Series.queue), 0)).where(
         Series.step_s == 0, Series.at == _TOTAL, *_selected(execution_id, source)[1:]
     )
-    # One execution, finished or not, counts what it left; many count only what will still be requested.
+    # For one execution, finished or not, count what it left; for all, count only what will still be requested.
     if execution_id is None:
         query = query.where(Series.execution_id.in_(_open_frontiers()))
     return int(session.scalar(query) or 0)
@@ -248,7 +249,7 @@ def fold_totals(session: Session, *, before: datetime, limit: int) -> int:
         .where(Job.id == Execution.job_id, *_over(before))
         .order_by(Series.execution_id)
         .limit(limit)
-        # What another process folds, or settles at this moment, is left for the next time.
+        # Skip rows that another process is folding or settling now; the next call takes them.
         .with_for_update(of=Series, skip_locked=True)
     )
     rows = session.execute(over).all()
@@ -268,7 +269,7 @@ def fold_totals(session: Session, *, before: datetime, limit: int) -> int:
 def _keep(session: Session, by_source: Mapping[int, Counts]) -> None:
     put = insert_into(session, SeriesTotal)
     table = SeriesTotal.__table__.c
-    # Not the queue: it is of the run, and stays with it.
+    # Leave the queue: it belongs to the run.
     names = COUNTED[:-1]
     grown = {name: table[name] + put.excluded[name] for name in names}
     rows = [{"source_id": number, **{name: counts[name] for name in names}} for number, counts in by_source.items()]

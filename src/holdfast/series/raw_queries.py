@@ -13,7 +13,7 @@ from holdfast.series.counting import COUNTED, Counts
 MINUTE_S = 60
 _MINUTE = MINUTE_S * 1_000_000
 _COLUMNS = ", ".join(("execution_id", "step_s", "at", "domains_waiting", *COUNTED))
-# The most domains of the minute, whichever process counted them.
+# Keep the highest number of domains of the minute, whichever process counted it.
 _GROWN = ", ".join(
     (
         "domains_waiting = CASE WHEN excluded.domains_waiting > series.domains_waiting"
@@ -24,7 +24,8 @@ _GROWN = ", ".join(
 _ON_CONFLICT = f"ON CONFLICT (execution_id, step_s, at) DO UPDATE SET {_GROWN}"
 _MARKS = f"({', '.join('?' * (len(COUNTED) + 4))})"
 _SQLITE = f"INSERT INTO series ({_COLUMNS}) VALUES {_MARKS}, {_MARKS} {_ON_CONFLICT}"
-# One array instead of forty numbers: each would be of the smallest type that holds it, and need its own statement.
+# Pass one array instead of forty numbers: each number would get the smallest type that fits, and each combination of
+# types its own statement.
 _POSTGRESQL = f"""
 INSERT INTO series ({_COLUMNS})
 SELECT v.execution_id, k.step_s, k.at, v.domains, {", ".join(f"v.n[{at}]" for at in range(1, len(COUNTED) + 1))}

@@ -35,7 +35,7 @@ def thin_out(database: Database, *, now: datetime, portions: int) -> Counter[str
         (DAY_S, None, now - timedelta(days=DAYS_DAYS)),
     )
     for step_s, into_s, before in steps:
-        # Whole ones alone: the rest of a started hour would be moved minute by minute.
+        # Move whole hours only: the rest of a started hour would be moved minute by minute.
         whole = datetime.fromtimestamp(before.timestamp() // (into_s or step_s) * (into_s or step_s), before.tzinfo)
         with database.read() as session:
             waits = has_old(session, step_s=step_s, before=whole)

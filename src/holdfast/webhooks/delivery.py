@@ -37,7 +37,7 @@ from holdfast.webhooks.registry import find, is_wanted, new_message_id, secrets_
 
 TIMEOUT_S = 15.0
 """Timeout for a receiver's response."""
-# Messages under way of one process, and to one webhook: a slow receiver must not take all places.
+# Limits of concurrent messages per process and per webhook: a slow receiver must not occupy all places.
 _PARALLEL, PER_HOOK = 32, 4
 MAX_WAITING = 10_000
 """Limit of pending deliveries per webhook; later events are queued when there is room."""
@@ -47,16 +47,16 @@ _KEEP_DAYS = 30
 _log = log.get()
 RETRIES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Seconds before the second attempt and each later one, as in the convention; then the webhook is disabled."""
-# Spread, so that what failed together is not tried together.
+# Random spread of the retries, so that messages that failed together are not retried together.
 _JITTER = 0.1
 ANSWER_BYTES = 1024
 """Bytes of a response that are stored."""
 _ANSWER_LIMIT = 64 * 1024
 _ERROR_CHARS = 500
-# Events of each kind that one look queues, and the longest wait that a receiver may ask for.
+# Events of each kind that one pass queues, and the longest wait that a receiver may request.
 _EVENTS = 200
 _LONGEST_S = 86_400
-# Beyond the time of an attempt: the rest of a lease, for a process that is slow to write down what came of it.
+# How much longer a lease lasts than an attempt: a slow process needs time to store the result.
 _GRACE_S = 30.0
 _PRUNE_S = 3600.0
 _PRUNED = 500
@@ -131,9 +131,9 @@ def queue_events(database: Database, clock: Clock, settings: WebhookSettings) ->
         last = newest(session) if hooks else Position()
         behind = [hook for hook in hooks if _position(hook) != last]
         waiting = queries.pending_counts(session) if behind else {}
-        # Only for those: a webhook whose receiver is away for days would have thousands of rows read at each look.
+        # Skip the other webhooks: each pass would read thousands of rows for a receiver that is away for days.
         room = {hook.id: _position(hook) for hook in behind if waiting.get(hook.id, 0) < MAX_WAITING}
-        # Read outside the write: SQLite's other writers do not wait for it.
+        # Read outside the write transaction, so that SQLite's other writers do not wait.
         found = {position: read_after(session, position, limit=_EVENTS) for position in set(room.values())}
     if not room:
         return 0
@@ -141,7 +141,7 @@ def queue_events(database: Database, clock: Clock, settings: WebhookSettings) ->
     with database.write() as session:
         now = moment_in(session, clock)
         for hook in queries.enabled_webhooks(session, locked=True):
-            # Another process may have queued the same meanwhile: then the position is another one.
+            # Another process may have queued the same events meanwhile: then the position has changed.
             if hook.id in room and (read := found.get(_position(hook))) is not None:
                 events, following = read
                 rows = [_row(hook, event, now) for event in events if is_wanted(hook, event.name, event.source)]
@@ -174,7 +174,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
         due = queries.webhooks_due(session, now=moment_in(session, clock))
     if not due or limit <= 0:
         return []
-    # Not always the same first: with more webhooks than places, each has its turn.
+    # Rotate the order: with more webhooks than places, each gets its turn.
     _random.shuffle(due)
     messages: list[Message] = []
     with database.write() as session:
@@ -222,8 +222,8 @@ def settle(database: Database, clock: Clock, leased: WebhookDelivery, result: Re
         if tried.error is None:
             row.state, row.finished_at = "delivered", now
         elif row.event == EventName.WEBHOOK_TEST:
-            # Left by a process that died while it waited for the answer: a test is tried no further, and tells its
-            # sender of a receiver that fails, not the webhook.
+            # A process died while it waited for the response: a test message is not retried, and its failure does not
+            # count for the webhook.
             row.state, row.finished_at = "failed", now
         elif tried.status == 410:
             row.state, row.finished_at = "failed", now
@@ -290,7 +290,7 @@ class DeliveryThread:
 
     def __init__(self, database: Database, clock: Clock, settings: WebhookSettings, *, poll_s: float) -> None:
         self._database, self._settings, self._poll_s = database, settings, poll_s
-        # Leases are the business of several machines: the database's clock decides, where it is another's.
+        # Several machines share the leases, so the database's clock decides if the database is on another machine.
         self._clock: Clock = SessionClock(clock) if isinstance(clock, SystemClock) else clock
         self._ending = Event()
         self._wake = asyncio.Event()
@@ -305,7 +305,7 @@ class DeliveryThread:
         """Stop; running requests may finish within a moment, and another process sends the rest."""
         self._ending.set()
         if self._thread.is_alive():
-            # The loop may end at this very moment by itself.
+            # The loop may be ending by itself right now.
             with suppress(RuntimeError):
                 if self._loop is not None:
                     self._loop.call_soon_threadsafe(self._wake.set)
@@ -316,20 +316,20 @@ class DeliveryThread:
             try:
                 asyncio.run(self._serve())
             except Exception:
-                # Without this thread nothing is ever sent, and no request would notice.
+                # If this thread ended, nothing would ever be sent, and no request would notice.
                 _log.exception("webhooks.failed")
                 self._ending.wait(self._poll_s)
 
     async def _serve(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        # One thread, and so one connection, for whatever is read and written here: the others are for requests.
+        # Use one thread, and so one connection, for all reads and writes here: the others are for requests.
         self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
         sender = Sender(self._settings, self._clock)
         under_way: dict[asyncio.Task[None], WebhookDelivery] = {}
 
         def ended(task: asyncio.Task[None]) -> None:
             under_way.pop(task)
-            # Its place is free: more may wait for the same receiver.
+            # Its place is free: more messages may wait for the same receiver.
             self._wake.set()
 
         try:
@@ -376,14 +376,14 @@ class DeliveryThread:
         except HoldfastError as exc:
             result = attempt(error=clean(str(exc), _ERROR_CHARS)), None
         except Exception as exc:
-            # Not foreseen, and counted like any other failure: without that it would be tried for ever, each time its
-            # lease ends, and its webhook would never be disabled.
+            # Count an unexpected error like any other failure: otherwise the message would be retried forever, whenever
+            # its lease ends, and its webhook would never be disabled.
             _log.exception("webhooks.send_failed", delivery=leased.id)
             result = attempt(error=f"it could not be sent: {type(exc).__name__}"), None
         with suppress(asyncio.CancelledError):
             kept = await asyncio.to_thread(self._tried, lambda: settle(self._database, self._clock, leased, result))
             if kept is not True:
-                # Its lease ends, and it is sent again: at least once, never less.
+                # Its lease expires, and the message is sent again: delivery is at least once.
                 _log.warning("webhooks.unsettled", delivery=leased.id)
 
     def _prune(self) -> None:
@@ -393,7 +393,7 @@ class DeliveryThread:
         with self._database.write() as session:
             before = moment_in(session, self._clock) - timedelta(days=_KEEP_DAYS)
             dropped = queries.drop_finished(session, before=before, limit=_PRUNED)
-        # A full portion: the rest goes at the next look.
+        # The portion is full: the next pass sends the rest.
         self._pruned_at = None if dropped == _PRUNED else now
 
     def _release(self, tokens: set[str]) -> None:

@@ -19,7 +19,7 @@ from holdfast.jobs.journal import COMPLETED, PROGRESS, STATUS
 from holdfast.outside_text import clean
 from holdfast.withdrawals.visibility import is_withdrawn
 
-# Numbers of changes that one look goes through: nearly all of them may be captures at which nothing had changed.
+# Change ids that one pass reads: nearly all of them may be captures without a change.
 _CHANGES_AT_ONCE = 20_000
 _ERROR_CHARS = 500
 _CHANGE = "change"
@@ -68,7 +68,7 @@ def read_after(session: Session, after: Position, *, limit: int) -> tuple[list[P
 
     Jobs come first, then rare events, then changes; each kind in its order.
     """
-    # Before the rows are read: one that comes between the two is read next time, never passed over.
+    # Read the last ids before the rows: a row that is added in between is read next time instead of being skipped.
     last = newest(session)
     jobs, jobs_at = _jobs_after(session, after.jobs, last.jobs, limit)
     rare, rare_at = _events_after(session, after.events, last.events, limit)
@@ -136,7 +136,7 @@ def _name_of(row: JobEvent) -> EventName | None:
         return EventName.EXECUTION_QUEUED
     if details.get("created"):
         return EventName.JOB_CREATED
-    # Skipped turns are reported beside the state, which has its own event.
+    # Skipped turns are published beside the state, which has its own event.
     if "skipped_turns" in details:
         return None
     # A paused run; its job's own pause is reported by its state.
@@ -165,7 +165,7 @@ def _rare(rows: Sequence[Any]) -> Iterator[PublicEvent]:
         try:
             name = EventName(row.name)
         except ValueError:
-            # Written by a newer program on the same database.
+            # A newer program on the same database wrote this event.
             continue
         yield PublicEvent(f"event:{row.id}", name, row.at, code, row.data)
 

@@ -69,7 +69,7 @@ def lease_due(
         .where(WebhookDelivery.webhook_id == webhook_id, _is_due(now))
         .order_by(WebhookDelivery.next_at, WebhookDelivery.id)
         .limit(limit)
-        # Another process that leases at the same moment takes others.
+        # Another process that leases at the same time gets other deliveries.
         .with_for_update(skip_locked=True)
     )
     rows = list(session.scalars(due))

@@ -47,7 +47,7 @@ _PORTION = 1000
 
 
 PREFIX = "whsec_"
-# The convention asks for 24 to 64 bytes.
+# The convention requires 24 to 64 bytes.
 _SECRET_BYTES = 32
 
 
@@ -188,7 +188,7 @@ def change(
     secret = None
     if url is not None:
         url = checked_url(url, settings)
-        # The operator of the new host could sign in the name of this archive to the old one, and the other way round.
+        # With the same secret, the operators of the two hosts could sign messages to each other in this archive's name.
         if _host(url) != _host(row.url):
             row.secret = secret = new_secret()
             row.previous_secret = row.previous_until = None
@@ -201,7 +201,7 @@ def change(
         row.sources = _sources(session, sources)
     if enabled is True and row.disabled_at is not None:
         row.disabled_at = row.disabled_reason = None
-        # What happened meanwhile is not made up for: that could be the changes of a year.
+        # Skip the events of the meantime: that could be the changes of a year.
         row.jobs_after, row.events_after, row.changes_after = newest(session)
     elif enabled is False and row.disabled_at is None:
         row.disabled_at, row.disabled_reason = now, "by hand"
@@ -236,7 +236,7 @@ def remove(write: Callable[[], AbstractContextManager[Session]], clock: Clock, w
     """Delete a webhook with its deliveries, in short transactions; raise WebhookNotFound."""
     with write() as session:
         row = find(session, webhook_id)
-        # First: nothing is queued or sent any more while the rest goes.
+        # Disable it first, so that nothing is queued or sent while its deliveries are deleted.
         row.disabled_at, row.disabled_reason = row.disabled_at or moment_in(session, clock), "removed"
     dropped = _PORTION
     while dropped == _PORTION:
@@ -256,7 +256,7 @@ def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int)
     if hook.disabled_at is not None:
         raise WebhookDisabled(webhook_id)
     row.state, row.attempts, row.next_at, row.finished_at = "pending", 0, moment_in(session, clock), None
-    # A process that is sending it now must not write over this: its lease is gone.
+    # A process that is sending it now must not overwrite this: revoke its lease.
     row.lease_token = row.lease_until = None
     _audit(session, clock, "webhook.redelivered", hook, delivery=delivery_id)
     return delivery_record(row, queries.attempts_of(session, [row.id])[row.id])
@@ -286,7 +286,8 @@ def checked_url(url: str, settings: WebhookSettings) -> str:
                 "it carries a user or a password, which would stand in logs and lists; leave them out: "
                 "receivers know our messages by their signature",
             )
-        # Judged as it is dialled: a name is judged by its addresses before each message.
+        # Check an IP address as the client would connect to it; a host name is resolved and checked before each
+        # message.
         target = parse_target(parse(url).fetch)
     except UrlRefused as exc:
         raise WebhookRefused("url", f"{exc.reason}; give an http or https address") from exc
@@ -301,7 +302,7 @@ def checked_url(url: str, settings: WebhookSettings) -> str:
 
 
 def _is_this_machine(host: str) -> bool:
-    # RFC 6761, 6.3: whatever a resolver says.
+    # RFC 6761, 6.3: these names are loopback whatever a resolver answers.
     name = host.lower().rstrip(".")
     return name == "localhost" or name.endswith(".localhost")
 
