@@ -35,7 +35,7 @@ def speak(request: Request) -> None:
     asked = (request.query_params.get("lang"), request.cookies.get(COOKIE), _preferred(request))
     language: Language = "fr" if next((one for one in asked if one in ("fr", "en")), "en") == "fr" else "en"
     other = "en" if language == "fr" else "fr"
-    # A form that was sent is shown again at the same path; its fields are not in the address.
+    # The page shows a sent form again at the same path; its fields are not in the address.
     query = request.url.remove_query_params("lang").include_query_params(lang=other).query
     is_chosen = request.query_params.get("lang") == language
     _SPOKEN.set(Spoken(language, f"{request.url.path}?{query}", bool(request.app.state.has_pages), is_chosen))

@@ -75,11 +75,11 @@ _SCHEMES = {
         "X-CSRF-Token, which GET /api/session gives.",
     },
 }
-# Searches, most of which take a few milliseconds, have threads of their own: single records do not wait for them.
+# Searches, most of which take a few milliseconds, have their own threads, so that single records do not wait for them.
 _RECORD_THREADS, _SEARCH_THREADS = 4, 6
-# Histories that are kept: one of 20,000 captures takes ten megabytes, and a second to read.
+# Number of cached histories: one of 20,000 captures takes ten megabytes, and a second to read.
 _HISTORIES = 4
-# Counts of captures by year: a kilobyte each at most, of up to 50,000 captures.
+# Number of cached counts by year: each takes at most a kilobyte, for up to 50,000 captures.
 _COUNTED_YEARS = 256
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -102,7 +102,8 @@ def assemble(title: str, routers: Iterable[LazyRouter], archive: Archive, **opti
         title=title,
         version=__version__,
         summary="An archive of websites: search, replay and compare captures.",
-        # Off: they would be open in production, too, and load scripts from elsewhere. `routes.reference` serves both.
+        # Disable FastAPI's own pages: they would be public in production, and load scripts from other hosts.
+        # `routes.reference` serves both.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -113,7 +114,7 @@ def assemble(title: str, routers: Iterable[LazyRouter], archive: Archive, **opti
     app.state.archive = archive
     app.state.routes = table
     errors.install(app)
-    # Not by `include_router`, which builds each route again for each application.
+    # Avoid `include_router`, which builds each route again for each application.
     app.router.routes.extend(table.routes)
     app.router.middleware_stack = table.in_front_of(app.router.app)
     return app
@@ -128,7 +129,7 @@ def _name_permissions(routes: tuple[LazyRoute, ...]) -> None:
 
 def create_replay_app(archive: Archive, *, inner: DescribedApp) -> DescribedApp:
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
-    # Those of the other host: the limits are of the process and its pool of connections.
+    # Share those of the other host: the limits apply to the process and its pool of connections.
     app.state.sessions, app.state.heavy = inner.state.sessions, inner.state.heavy
     app.state.replay_keys, app.state.replay_turns = inner.state.replay_keys, inner.state.replay_turns
     app.state.rewritten = inner.state.rewritten
@@ -143,13 +144,14 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, inner=inner)
     inner.state.has_pages = replay_inner.state.has_pages = web is not None
-    # One count for both hosts: a client does not get twice the limit by using both.
+    # Share one count between both hosts: a client must not get twice the limit by using both.
     rates = inner.state.rates
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
-    # From the inside out. Rates come before bodies: the body of a request that exceeds its rate is not read.
+    # These go from the inside out. Rates are checked before bodies, so that the body of a request over its rate is not
+    # read.
     kept = KeptResponses(archive.clock, archive.database.raw_reads)
     search, metrics = inner.state.search, inner.state.metrics
     app: ASGIApp = ResponseCache(
@@ -165,22 +167,22 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     permissions, accounts = PathPermissions(inner.state.routes, archive.settings), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=_BODY_BYTES)
     app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
-    # Not for the replay host: no credential reaches it.
+    # The replay host needs none: no credential reaches it.
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
     app = WebPages(app, web, archive.settings) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     replay: ASGIApp = ResponseCache(replay_inner, kept, inner.state.record_threads, paths=RECORDS, key=record_key)
-    # Any type of body: it is only looked up, as part of the key of a captured request.
+    # Accept any type of body: it is only part of the key of a captured request.
     replay = Bodies(HeadRequests(replay), limit=_BODY_BYTES, any_type=True)
-    # Rates come before capabilities: one that is made up costs a look into the database.
+    # Rates are checked before capabilities: an invented capability costs a database query.
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=_QUERY_CHARS)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    # Outermost, so that a refusal has an id and a line in the log, too.
+    # This layer is the outermost, so that a rejection has an id and a log line, too.
     kinds = kinds_of((*inner.state.routes.routes, *replay_inner.state.routes.routes))
     return RequestIds(counted, archive.clock, inner.state, kinds)
 
@@ -224,7 +226,7 @@ def rates_of(redis_url: str | None, clock: Clock) -> Rates | CountedElsewhere:
     """Return the counter of requests: in Redis if configured, else in this process."""
     if redis_url is None:
         return Rates(clock)
-    # By name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
+    # Import it by name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
     shared: CountedElsewhere = import_module(".middleware.shared_rates", __package__).SharedRates(redis_url, clock)
     return shared
 

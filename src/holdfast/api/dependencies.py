@@ -51,7 +51,7 @@ a thread could block the one that holds it.
 def held(name: str) -> Callable[[Request], Awaitable[Any]]:
     """Return a dependency that provides an object which lives as long as the application."""
 
-    # `async`, although it waits for nothing: a plain dependency is run on a thread.
+    # It is `async` although it waits for nothing: FastAPI runs a plain dependency on a thread.
     async def found(request: Request) -> Any:
         return getattr(request.app.state, name)
 
@@ -70,7 +70,7 @@ AccountsDep = Annotated[Accounts, Depends(held("accounts"))]
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
     """Open a read session that ends before the first byte is sent; raise Unavailable if the database is down."""
     permits: Semaphore = request.app.state.sessions
-    # The permit first: a request that waits here holds neither a thread nor a connection.
+    # Get the permit first: a request that waits here holds neither a thread nor a connection.
     async with permits, contextmanager_in_threadpool(archive.database.read()) as session:
         yield session
 
@@ -106,7 +106,7 @@ def site_of(request: Request, settings: Settings) -> str:
 
 def source_of(session: Session, code: str) -> Source:
     """Return a source; raise NotFound, with the next step for an API client, if it is missing or not visible."""
-    # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
+    # PostgreSQL rejects a NUL in text, which would give a 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
     if found is None or not may_see(found):
         raise NotFound(f"{no_source(code)}; they are listed at /api/sources")
@@ -121,7 +121,7 @@ def source_id_of(session: Session, code: str | None) -> int | None:
 def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
     peer = scope.get("client")
     try:
-        # A trusted proxy may pass on what a client made up in X-Forwarded-For.
+        # A trusted proxy may forward an X-Forwarded-For that a client invented.
         return ip_address(str(peer[0])) if peer else None
     except ValueError:
         return None
@@ -132,7 +132,7 @@ def actor_of(request: Request) -> str:
     return f"{principal_of(request.scope).name}@{peer_of(request.scope) or 'unknown'}"
 
 
-# How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
+# How long a change waits for its turn. It waits on the event loop, which costs no thread, so readers continue.
 _WAIT_S = 10.0
 
 
@@ -189,7 +189,7 @@ async def open_frontier(request: Request) -> ServedFrontierTurn:
 
 
 async def _wait_for(turn: Semaphore) -> None:
-    # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
+    # SQLite has one writer, and waiting inside it would hold one of the few threads for routes.
     try:
         async with asyncio.timeout(_WAIT_S):
             await turn.acquire()

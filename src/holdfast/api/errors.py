@@ -304,7 +304,7 @@ class ErrorBody(BaseModel):
     detail: str = Field(description="What happened and what to do about it.")
     code: str = Field(
         description="A stable word for programs; docs/errors.md lists them.",
-        # When the OpenAPI document is made, which few processes do.
+        # Compute the codes only when the OpenAPI document is built, which few processes do.
         json_schema_extra=lambda schema: schema.update(enum=[*error_codes()]),
     )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
@@ -316,7 +316,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": phrase_of(status)} for status in statuses}
 
 
-# What the protocol of uploads answers, and no register of HTTP knows.
+# Status codes of the upload protocol that no HTTP registry has.
 _PHRASES = {460: "Checksum Mismatch"}
 
 
@@ -325,7 +325,7 @@ def phrase_of(status: int) -> str:
 
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
-    # The nearest ancestor that has a row: a new error of a room needs none as long as its kind says enough.
+    # Use the nearest ancestor with a row: a new error of a package needs no row if its base class is precise enough.
     codes = (vars(kind).get("code") for kind in type(error).__mro__)
     found = next(STATUS[code] for code in codes if code in STATUS)
     return 400 if found in (422, 409) and path.startswith(_OLD_PREFIXES) else found
@@ -349,10 +349,11 @@ def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> J
     if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
-        # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.
+        # Unavailable databases and indexes return within seconds; clients that read Retry-After wait instead of
+        # hammering.
         headers["Retry-After"] = "5"
     elif isinstance(error, Unauthenticated):
-        # RFC 9110, 15.5.2: a 401 names how to ask. No Basic: a browser would ask for a password itself.
+        # RFC 9110, 15.5.2: a 401 names the scheme. Omit Basic: a browser would show its own password dialog.
         headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
     return JSONResponse(body_of(error, request_id), status_of(error, path), headers)
 
@@ -369,12 +370,12 @@ def install(app: FastAPI) -> None:
 def _ours(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, errors.HoldfastError)
     if isinstance(exc, errors.Unavailable) and _is_of_database(exc):
-        # A column that is gone looks like a broken database: the schema says whether it only is another version.
+        # A missing column looks like a broken database: check the schema, which may only be another version.
         exc = _mismatch(request) or exc
     if isinstance(exc, Unauthenticated) and _is_page(request):
         asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/signin?{urlencode({'next': asked})}", 303, {"Cache-Control": "no-store"})
-    # Before the sentence is replaced: the log keeps what the driver said.
+    # Log before replacing the sentence, so that the log keeps the driver's message.
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
     return response_to(for_strangers(exc), path=request.url.path, request_id=_id(request))
@@ -388,7 +389,7 @@ def _is_of_database(error: errors.HoldfastError) -> bool:
 def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
     """Return an error that is safe to show to anyone: without driver messages and local paths."""
     if _is_of_database(error) and not isinstance(error, errors.NoSpace | DatabaseReadOnly):
-        # What a driver says names the server's host, port and files. Those two speak in our own words.
+        # A driver's message names the server's host, port and files. Only those two errors have our own words.
         error = _reworded(error, _MOVED if isinstance(error, DatabaseMoved) else _SILENT)
     return _without_paths(error)
 
@@ -407,7 +408,7 @@ def _is_page(request: Request) -> bool:
 
 
 def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
-    # Not by calling its class: many of our errors make their sentence from other arguments.
+    # Do not call its class: many of our errors build their sentence from other arguments.
     reworded = type(error).__new__(type(error), sentence)
     vars(reworded).update(vars(error))
     return reworded
@@ -424,14 +425,14 @@ def _database(request: Request, exc: Exception) -> Response:
         return _ours(request, errors.Unavailable("all connections to the database are in use; try again in a moment"))
     found = _mismatch(request)
     if found is None:
-        # A fault of ours: logged and answered as any other.
+        # This is a bug of ours: log it and respond as to any other.
         raise exc
     return _ours(request, found)
 
 
 def _mismatch(request: Request) -> SchemaMismatch | None:
     database = request.app.state.archive.database
-    # Asking for the schema would make a new, empty file.
+    # Reading the schema would create a new, empty file.
     if not database.is_in_place():
         return None
     try:
@@ -448,16 +449,16 @@ def broken(path: str, request_id: str) -> JSONResponse:
 
 
 async def _broken(request: Request, _exc: Exception) -> JSONResponse:
-    # The framework raises it again when this is sent, and the outermost layer logs it.
+    # The framework raises it again once this response is sent, and the outermost layer logs it.
     return broken(request.url.path, _id(request))
 
 
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
-    # A body of 50,000 wrong values has as many errors; five are read.
+    # A body of 50,000 wrong values has as many errors; show five.
     found = exc.errors()[:5]
     refused = errors.Invalid("; ".join(_problem(error, exc.body) for error in found))
-    # The first one: a form shows it beside the field.
+    # Use the first one: a form shows it beside the field.
     if found and found[0]["type"] != "json_invalid":
         refused.field = _place(found[0]) or "body"
     return response_to(refused, path=request.url.path, request_id=_id(request))
@@ -472,7 +473,7 @@ def _place(error: dict[str, Any]) -> str:
 def _problem(error: dict[str, Any], body: object) -> str:
     """Return a sentence that describes the problem, with the field, or with line and column of invalid JSON."""
     if error["type"] == "json_invalid" and isinstance(body, str):
-        # The library names a character; a person looks for a line.
+        # The library names a character position; a person looks for a line.
         before = body[: int(error["loc"][-1])]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = str(error.get("ctx", {}).get("error", "it ends too early"))
@@ -492,7 +493,7 @@ def _http(request: Request, exc: Exception) -> JSONResponse:
     if (wrong := request.scope.get("state", {}).get("credential_error")) is not None:
         return response_to(wrong, path=request.url.path, request_id=_id(request))
     sentence = str(exc.detail)
-    # What the framework answers to JSON that Python cannot hold, such as numbers of a million digits.
+    # The framework responds with this to JSON that Python cannot represent, such as numbers of a million digits.
     if exc.status_code == 400 and exc.__cause__ is not None:
         return response_to(
             errors.Invalid("the body cannot be read as JSON"), path=request.url.path, request_id=_id(request)

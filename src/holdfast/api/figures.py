@@ -37,14 +37,14 @@ from holdfast.withdrawals.visibility import hidden_sources
 _log = log.get()
 AT_ONCE_S = 0.05
 """If the last count took longer than this, the next one runs outside of requests."""
-# Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
+# A count waits ten times the duration of the last one, so that it never costs more than a tenth of a core; the check
 # whether it is needed does the same.
 _REST = 10.0
 _BEARABLE_S = 1.0
-# A request waits for a count of up to a second if the last one is a hundred times as old as it took: someone who
-# looks once an hour does not get an hour-old count.
+# A request waits for a count of up to a second if the last one is a hundred times as old as it took: a user who looks
+# once an hour must not get an hour-old count.
 _OLD = 100.0
-# Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files.
+# From this share of a long count on, the check itself counts as long: 10 ms, or about 100,000 WARC files.
 _ASKING = 0.2
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class CountCache(Generic[T]):
         with self._lock:
             kept = self._kept.setdefault(key, _Kept())
         found = kept.found
-        # Even asking whether a count is needed takes long with a hundred thousand files.
+        # Even the check whether a count is needed takes long with a hundred thousand files.
         if found is not None and (self._is_resting(kept) or self._asked(kept, session, state) == kept.state):
             return found
         if state is None:
@@ -103,11 +103,11 @@ class CountCache(Generic[T]):
                     kept.counting.release()
             return found
         if found is None or self._is_bearable(kept):
-            # On a session of its own: a count may take its time, and the request's other statements may not.
+            # Use a separate session: a count may take long, and the request's other statements may not.
             with kept.counting, self._database.read() as own:
                 return self._count(kept, own, count, state)
         rested = self._clock.monotonic() - kept.counted_at >= _REST * kept.cost_s
-        # Without waiting: a count that is being made will do for this request, too.
+        # Do not wait: the result of a running count serves this request, too.
         if rested and kept.counting.acquire(blocking=False):
             kept.thread = Thread(target=self._recount, args=(kept, count, state), name="count beside", daemon=True)
             kept.thread.start()
@@ -148,7 +148,7 @@ class CountCache(Generic[T]):
             with self._database.read() as session:
                 self._count(kept, session, count, state)
         except (HoldfastError, SQLAlchemyError) as exc:
-            # The old count goes on being shown; a thread that died here would leave it so for ever.
+            # The old count stays in use; if the thread died here, it would stay forever.
             _log.warning("totals.kept", message=str(exc).splitlines()[0])
         finally:
             kept.counting.release()
@@ -161,7 +161,7 @@ class CountCache(Generic[T]):
         state: Callable[[Session], object] | None,
     ) -> T:
         began = self._clock.monotonic()
-        # The state first: what changes while we count is counted again next time.
+        # Read the state first: a change during the count then triggers another count.
         current, found = self._asked(kept, session, state), kept.found
         if found is None or current != kept.state:
             found = kept.found = count(session)
@@ -170,7 +170,7 @@ class CountCache(Generic[T]):
         return found
 
 
-# A source for trying things out; it is left out of what readers are shown.
+# A source for tests; figures for readers exclude it.
 _UNLISTED = "test"
 
 
@@ -207,7 +207,8 @@ class CountedTotals:
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         self._clock = clock
-        # Of everything, of the public part, and of the one before sources were hidden or shown.
+        # One count each for everything, for the public part, and for the public part before sources were hidden or
+        # shown.
         self._counts: CountCache[ArchiveTotals] = CountCache(database, clock, kept=3, at_once_s=at_once_s)
 
     def read(self, session: Session) -> ArchiveTotals:
@@ -217,13 +218,13 @@ class CountedTotals:
     def read_public(self, session: Session) -> ArchiveTotals:
         """Return the public totals, for every viewer."""
         with seen_by(PUBLIC):
-            # Another set of sources is another count: an old one is not shown while a new one is made.
+            # Another set of sources needs another count: do not show the old one meanwhile.
             hidden = hidden_sources(session)
             return self._read(session, PUBLIC, hidden) if hidden else self._read(session, EVERYTHING, None)
 
     def _read(self, session: Session, looking: Viewer, hidden: tuple[int, ...] | None) -> ArchiveTotals:
         def count(own: Session) -> ArchiveTotals:
-            # Declared here: a count is made for the first request that needs it, or on a thread without any.
+            # Declare it here: the first request that needs the count makes it, or a thread without a request.
             with seen_by(looking):
                 return _count(own, self._clock)
 
@@ -235,14 +236,14 @@ class CountedTotals:
 
 
 def _state(session: Session, clock: Clock) -> object:
-    # The workers, too: one that was killed falls silent, and no row changes.
+    # Include the workers: a killed one falls silent, and no row changes.
     return capture_queries.state_of_archive(session), tuple(owner.id for owner in active_workers(session, clock))
 
 
 def _count(session: Session, clock: Clock) -> ArchiveTotals:
     take_time(session)
     sources = tuple(capture_queries.source_totals(session))
-    # For all sources at once: source by source it would read the groups as often as there are sources.
+    # Count all sources at once: one query per source would read the groups once for each.
     topmost = capture_queries.topmost_by_language(session)
     representatives = {
         one.source_id: capture_queries.representative_captures(
@@ -295,7 +296,7 @@ class CountedWork:
 
 def _count_work(session: Session, clock: Clock) -> WorkFigures:
     take_time(session)
-    # One count for all viewers: the request that needs it first must not decide what it holds.
+    # Make one count for all viewers: its content must not depend on the first request that needs it.
     with seen_by(PUBLIC):
         public_jobs = admin_counts(session)
     with seen_by(EVERYTHING):
@@ -365,7 +366,7 @@ def _count_domains(session: Session) -> list[tuple[int, int]]:
     return largest_domains(session)
 
 
-# A run may have a million hosts; all of them are listed by `/api/frontier/hosts`.
+# A run may have a million hosts; `/api/frontier/hosts` lists them all.
 _MOST_HOSTS: Final = 200
 
 
@@ -382,13 +383,13 @@ class RunReports:
             row = execution(session, execution_id)
             if row is None:
                 raise ExecutionNotFound
-            # By its state: a count made while the run was going on is not final.
+            # The key has the state: a count of a running run is not final.
             key = (execution_id, row.state, row.finished_at)
-        # Outside the transaction, whose idle time PostgreSQL limits: a count may take longer.
+        # Count outside the transaction, whose idle time PostgreSQL limits: a count may take longer.
         return self._reports.read(session, key, lambda _session: self._counted(execution_id))
 
     def _counted(self, execution_id: int) -> RunReport:
-        # A connection of its own: the count speaks SQL itself, and may take long.
+        # Use a separate connection: the count runs plain SQL, and may take long.
         with closing(connect(self._database.url)) as raw_db:
             try:
                 found = run_report(raw_db, self._clock, execution_id)

@@ -35,11 +35,11 @@ EXPORT_THREADS = 2
 """Exports and packages that may start at the same time; threads for all heavy work then read their chunks."""
 REPLAY_THREADS = 4
 """Archived pages rewritten at the same time, on threads that nothing else uses."""
-# Requests that may wait for their first step; more are refused at once.
+# Number of requests that may wait for their first step; more are rejected immediately.
 _WAITING = 8
 _WAIT_S = 5.0
-# Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
-# the threads, but all of these.
+# Number of concurrent streamed responses: a slow reader occupies no thread, but holds a folder, open files and memory
+# until the end.
 _HOLDING = 8
 _T = TypeVar("_T")
 
@@ -78,12 +78,13 @@ class SlowTaskPool:
             made = await turns.run(work, left)
             if isinstance(made, Response):
                 return made
-            # Slow readers keep these open for as long as they like: they must not fill memory and disk.
+            # Slow readers keep these open for as long as they like, and must not fill memory and disk.
             if made.is_holding and self._holding >= _HOLDING:
                 raise ServerBusy
             self._holding += made.is_holding
             try:
-                # Once a status is sent it cannot be taken back: what fails in the first step still becomes an error.
+                # A sent status cannot be changed: run the first step before, so that its failure still becomes an error
+                # response.
                 first = await turns.run(lambda: next(made.pieces, b""), left)
             except BaseException:
                 await self._close(made)
@@ -100,17 +101,18 @@ class SlowTaskPool:
         close = getattr(made.pieces, "close", None)
         if close is not None:
             with CancelScope(shield=True):
-                # Not one of our threads: a client that is refused because all are taken would wait for one of them.
+                # Do not use one of our threads: a client that is rejected because all are busy would wait for one of
+                # them.
                 await run_sync(close, limiter=CapacityLimiter(1))
 
     async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
         limiter = self._steps.limiter()
-        # The client left: there is no connection to answer on.
+        # The client disconnected: there is no connection to respond on.
         with suppress(WorkAbandoned):
             piece: bytes | None = first
             while piece is not None:
                 yield piece
-                # A thread for one piece at a time: between two a slow reader holds none.
+                # Use a thread for one piece at a time: between two pieces a slow reader holds none.
                 piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
 
 
@@ -119,7 +121,7 @@ class ReplayTurns:
 
     def __init__(self) -> None:
         self._threads = _Turns(REPLAY_THREADS)
-        # A lock is there while a request of its address is.
+        # A lock exists as long as a request of its address.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, address: str | None, work: Callable[[], _T]) -> _T:
@@ -132,7 +134,8 @@ class _Turns:
     """A limited number of concurrent steps, and a queue for them."""
 
     def __init__(self, most: int) -> None:
-        # The limiter is made on the loop that serves, at the first request: an application may be built before one.
+        # Create the limiter at the first request, on the loop that serves: an application may be built before a loop
+        # exists.
         self._most, self._waiting = most, 0
         self._limiter: CapacityLimiter | None = None
 
@@ -145,7 +148,7 @@ class _Turns:
         """Run a step for a client that has no response yet; raise ServerBusy if the queue is full or the wait is
         too long.
         """
-        # More would only wait in vain: each step takes seconds, and a client gives up.
+        # More requests would wait in vain: each step takes seconds, and clients time out.
         if self._waiting >= _WAITING:
             raise ServerBusy
         limiter = self.limiter()
@@ -158,7 +161,7 @@ class _Turns:
         finally:
             self._waiting -= 1
         try:
-            # The turn is ours already; this limiter only keeps the default one, which others share, out of it.
+            # This request already has its turn; pass a limiter only to bypass the shared default one.
             return await run_sync(_step, work, left, limiter=CapacityLimiter(1))
         finally:
             limiter.release_on_behalf_of(token)
@@ -180,7 +183,7 @@ async def _watched(receive: Receive) -> AsyncIterator[Event]:
             pass
         left.set()
 
-    # No TaskGroup: it would wrap what the block raises, and the one that fails here is the block.
+    # Avoid a TaskGroup: it would wrap the exceptions that the block raises.
     watching = asyncio.create_task(watch(), name="watch for the client leaving")
     try:
         yield left
@@ -257,7 +260,7 @@ def guarded(request: Request, work: Callable[[], _T]) -> Callable[[], _T]:
     return run
 
 
-# Between two looks at what may be seen: each is a statement.
+# Seconds between two checks of visibility: each is a statement.
 _RECHECKED_BYTES = 1024 * 1024
 
 

@@ -28,9 +28,10 @@ from holdfast.wiring.archive import Archive
 from holdfast.wiring.server import END_STREAMS
 
 _log = log.get()
-# A start waits so long for the search index: that of 20,000 captures opens in 0.2 s, and a large one beside requests.
+# How long a start waits for the search index: that of 20,000 captures opens in 0.2 s; a larger one opens while requests
+# are served.
 _OPEN_S = 1.0
-# What could not begin is tried again so soon at first, and then at longer and longer intervals.
+# First delay before a failed start is retried; later delays grow.
 _AGAIN_S = 1.0
 _LONGEST_AGAIN_S = 60.0
 _LET_GO_S = 5.0
@@ -55,7 +56,7 @@ class BackgroundTasks:
         self._archive, self._state, self._again_s = archive, state, again_s
         self._ending, self._opened = Event(), Event()
         self._begun: list[_Part] = []
-        # The index last, for it may take long to open, and none of the others needs it.
+        # Open the index last: it may take long, and no other part needs it.
         self._waiting = {**self._wanted(), "search": self._open_search}
         self._states: dict[str, BesideState] = {}
         self._reported: dict[str, str] = {}
@@ -73,7 +74,7 @@ class BackgroundTasks:
     def close(self) -> None:
         self._ending.set()
         if self._thread.is_alive():
-            # A large index takes longer to open; that thread ends with the process, and begins nothing more.
+            # A large index takes longer to open; its thread ends with the process and starts nothing else.
             self._thread.join(_LET_GO_S)
         for part in self._begun:
             part.close()
@@ -136,9 +137,9 @@ def lifespan_of(archive: Archive) -> Callable[[FastAPI], AbstractAsyncContextMan
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        # Forty by default: that many threads would wait for the pool of connections and starve each other.
+        # The default is forty: that many threads would compete for the pool of connections.
         current_default_thread_limiter().total_tokens = THREADS
-        # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
+        # A slow statement must not hold a connection, and with it a request's thread, until its end.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         state = app.state
         counts: tuple[CountedTotals, CountedWork] = (state.totals, state.work)
@@ -150,11 +151,11 @@ def lifespan_of(archive: Archive) -> Callable[[FastAPI], AbstractAsyncContextMan
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
-                # The server calls it as soon as it has to stop: it waits for open streams before it ends this.
+                # The server calls this when it starts to stop: it waits for open streams before the lifespan ends.
                 yield {END_STREAMS: hub.end}
             finally:
                 hub.end()
-                # In this order: nothing writes any more when the last counts are written.
+                # Keep this order: when the last counts are written, nothing else writes.
                 writing.cancel()
                 state.readiness.close()
                 await run_sync(beside.close)
@@ -177,12 +178,12 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
         with archive.database.read() as session:
             for count in counts:
                 count.read(session)
-        # A process that died between a change and its note left one that names too few or too many.
+        # A process that died between a change and its note left a note with too few or too many sources.
         note_members(archive.database, archive.home)
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))
     folder = archive.settings.replay.renderer_dir
-    # Without a word an operator would look for a mode that is not offered.
+    # Log it: otherwise an operator would search for a mode that is not offered.
     if folder is not None and (lacking := lacking_files(folder)):
         _log.warning("api.renderer_incomplete", folder=str(folder), lacking=lacking)
 
@@ -198,5 +199,5 @@ async def _write_all(written: tuple[Callable[[], None], ...]) -> None:
         try:
             await run_sync(write)
         except Exception:
-            # If this ended the task, all that runs beside the requests would end with it, and no request would notice.
+            # If this ended the task, all background work would end with it, and no request would notice.
             _log.exception("api.counts_not_written")

@@ -19,6 +19,6 @@ def demand_own_origin(request: Request, *, is_required: bool = False) -> None:
 
 def is_own_origin(origin: str, scope: Scope, settings: Settings) -> bool:
     """Return whether a page of this host sent a request. `null` is rejected: sandboxed archived pages send it."""
-    # The configured one, too: a proxy that speaks TLS may forward neither the scheme nor the Host that a browser used.
+    # Accept the configured one, too: a TLS proxy may forward neither the scheme nor the Host that a browser used.
     host = Headers(scope=scope).get("host")
     return origin in (f"{scope.get('scheme', 'http')}://{host}", settings.site_origin)

@@ -26,7 +26,7 @@ from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchAnswer, Sear
 from holdfast.search.substrings import SearchTooLong
 
 _log = log.get()
-# Digits of a page's number: a larger one the route refuses.
+# Most digits of a page number: the route rejects a larger one.
 _DIGITS: Final = 9
 _VIEWS: Final = {kind.value: kind for kind in ResultKind}
 _SORTS: Final = {sort.value: sort for sort in Sort}
@@ -35,7 +35,7 @@ _SORTS: Final = {sort.value: sort for sort in Sort}
 def plain_request(query_string: bytes) -> SearchRequest | None:
     """Return the request if the query has only terms, a page, a view and an order; else None."""
     asked: dict[str, Any] = {}
-    # As the framework reads it.
+    # Parse it as the framework does.
     for name, value in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True):
         known = _FIELDS.get(name)
         if known is None or known[0] in asked or (read := known[1](value)) is None:
@@ -86,7 +86,7 @@ def plain_searches(
         try:
             found = search.ask(request)
         except SearchTooLong as exc:
-            # Not asked once more by the route: that would take as long again.
+            # Do not run the route for it as well: that would take as long again.
             request_id = str(scope.get("holdfast_request_id", ""))
             _log.error("api.failed", code=exc.code, message=str(exc), request_id=request_id)
             refusal = response_to(exc, path=scope["path"], request_id=request_id)

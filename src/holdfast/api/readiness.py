@@ -85,7 +85,7 @@ class ReadinessProbe:
         if look is None or (look.done() and now - self._began_at >= self._fresh_s):
             look = self._begin(now)
         if not look.done():
-            # Counted from the beginning of the look: who comes while one hangs does not wait once more.
+            # Count from the start of the check: a request that arrives while a check hangs must not wait again.
             left_s = self._began_at + self._deadline_s - now
             await asyncio.wait([asyncio.wrap_future(look)], timeout=max(0.0, left_s))
         return look.result() if look.done() else self._unfinished()
@@ -123,7 +123,7 @@ class ReadinessProbe:
         try:
             return check() or _OK
         except Exception as exc:
-            # Whatever it is: a part that cannot be asked is not ready, and the thread goes on.
+            # Catch everything: a part that cannot be checked is not ready, and the thread continues.
             _log.warning("readiness.failed", part=name, message=str(exc).partition("\n")[0])
             return "does not answer"
 
@@ -158,7 +158,7 @@ class ArchiveChecks:
             with self._raw_db.read() as tx:
                 found = schema_in(tx)
         except Exception:
-            # Opened again the next time: a broken connection is not reused.
+            # Reopen it next time: a broken connection is not reused.
             broken, self._raw_db = self._raw_db, None
             broken.close()
             raise
@@ -168,7 +168,7 @@ class ArchiveChecks:
         return None if self._settings.home.is_dir() else "the data directory is not there; is its disk mounted?"
 
     def _search(self) -> str | None:
-        # A server is ready while its index opens: pages, lists and replay, which are most requests, do not need it.
-        # It is also ready without an index: nothing was captured yet, or another machine has it.
+        # A server is ready while its index opens: most requests (pages, lists, replay) do not need it. It is also ready
+        # without an index: nothing was captured yet, or another machine has it.
         IndexDirectory(self._settings.home).mark()
         return None

@@ -46,7 +46,7 @@ _PLAIN: Mapping[Any, Schema] = {
 def answer_for(principal: Principal) -> None:
     """Select the fields that the caller may see for the current response."""
     is_member = principal.role.is_at_least(Role.MEMBER)
-    # A token may be limited to administering alone.
+    # A token may be limited to administration.
     may_watch = principal.may(Permission.WATCH) or principal.may(Permission.ADMINISTER)
     _AUDIENCE.set(Audience.OPERATOR if may_watch else Audience.MEMBER if is_member else Audience.PUBLIC)
 
@@ -67,7 +67,7 @@ def record_response(
 ) -> Response:
     """Return the response that holds a record; for functions that respond on a thread of their own."""
     text = json.dumps(encode(answer, _AUDIENCE.get(), spelling), ensure_ascii=False, separators=(",", ":"))
-    # A page may hold half a character, which is no UTF-8.
+    # A page may contain half of a surrogate pair, which is not valid UTF-8.
     return Response(text.encode("utf-8", "replace"), status, headers, media_type="application/json")
 
 
@@ -124,9 +124,9 @@ def add_schemas(annotation: Any, spelling: Spelling, components: dict[str, Schem
     name = "_".join([cls.__name__, *(one.__name__ for one in inner)])
     keys = [spelled(cls, one.name, spelling) for one in shown_fields(cls)]
     if list(components.get(name, {}).get("properties", keys)) != keys:
-        name = f"{name}_{spelling.value}"  # another route responds with it in the other spelling
+        name = f"{name}_{spelling.value}"  # another route returns it in the other spelling
     if name not in components:
-        components[name] = {}  # before its fields: a record may hold itself
+        components[name] = {}  # set before its fields: a record may contain itself
         components[name] = _record_schema(cls, inner, spelling, components)
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -150,7 +150,7 @@ def _record_schema(cls: type, inner: tuple[Any, ...], spelling: Spelling, compon
         "type": "object",
         "description": inspect.cleandoc(cls.__doc__ or ""),
         "properties": properties,
-        # Callers who may see less get the fields of the least audience, and only those are always there.
+        # Less privileged callers get the fields of the lowest audience, and only those are always present.
         "required": required,
     }
 

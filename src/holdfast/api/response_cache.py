@@ -68,7 +68,7 @@ class KeptResponses:
         return key, None if found is None else found[0]
 
     def keep(self, key: Any, answer: RawResponse) -> None:
-        # The key, too: requests for an empty record with ever different headers would otherwise weigh nothing.
+        # Include the key: otherwise requests for an empty record with ever different headers would have no weight.
         size = len(answer.body) + _weight(answer.headers) + _weight(key)
         if answer.status == 200 and size <= _LARGEST:
             with self._lock:
@@ -103,7 +103,7 @@ class ResponseCache:
         if not is_get or credential_error(scope) is not None or not self._paths.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
-        # In a copy of this context, which declares the viewer.
+        # Run it in a copy of this context, which has the viewer.
         work = partial(contextvars.copy_context().run, self._answer, scope)
         key = answer = None
         try:
@@ -128,8 +128,8 @@ class ResponseCache:
 
 
 def record_key(scope: Scope) -> tuple[Any, ...]:
-    # All headers: the response depends on ranges, conditions and accepted codings. The capability, too: the links of a
-    # response contain it, and a client must not get one that expires later than its own.
+    # Include all headers: the response depends on ranges, conditions and accepted encodings. Include the capability:
+    # the response's links contain it, and a client must not get one that expires later than its own.
     address = (scope.get("raw_path"), scope["path"], scope["query_string"], scope.get(CAPABILITY, ""))
     return ("record", *address, tuple(scope["headers"]))
 
@@ -147,7 +147,7 @@ def _collected(send: Send, keep: Callable[[RawResponse], None]) -> Send:
     async def collected(message: Message) -> None:
         nonlocal status, headers, body
         if message["type"] == "http.response.start":
-            # A copy: the layers around add headers of each request to the list.
+            # Copy the list: the layers around add headers of each request to it.
             status, headers = message["status"], [*message.get("headers", ())]
         elif message["type"] == "http.response.body" and len(body) <= _LARGEST:
             body += message.get("body", b"")

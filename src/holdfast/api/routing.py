@@ -63,12 +63,12 @@ class LazyRoute(APIRoute):
     def __init__(
         self, path: str, endpoint: Callable[..., Any], *, permission: Permission, any_query: bool, **declared: Any
     ) -> None:
-        # Without `super().__init__`, which reads the types of all parameters and answers.
+        # Skip `super().__init__`, which reads the types of all parameters and responses.
         self.path, self.endpoint, self.permission = path, endpoint, permission
         self.any_query = any_query
-        # Adds up to ten thousand URLs to a frontier with one request, which has a rate limit of its own.
+        # It adds up to ten thousand URLs to a frontier with one request, and has its own rate limit.
         self.is_seeding: bool = declared.pop("is_seeding", False)
-        # A setting that opens the route to everybody, by its name in `settings.api`.
+        # Name in `settings.api` of a setting that opens the route to everybody.
         self.opened_by: str | None = declared.pop("opened_by", None)
         self._declared = declared
         self.name = declared.get("name") or endpoint.__name__
@@ -105,7 +105,7 @@ class LazyRoute(APIRoute):
         if name.startswith("__") or name == "_declared":
             raise AttributeError(name)
         if name in _OF_PATH:
-            # Compiled when a path is first compared with it: compiling all of them takes a twentieth of a start.
+            # Compile it when a path is first compared with it: compiling all takes a twentieth of a start.
             vars(self).update(zip(_OF_PATH, compile_path(self.path), strict=True))
         else:
             self.build()
@@ -118,7 +118,7 @@ class LazyRoute(APIRoute):
         """Read the parameters and models; does nothing if that was done before."""
         if self.is_built:
             return
-        # One at a time: two requests that build the same models at once would make each of them twice.
+        # Build one at a time: two concurrent requests would build the same models twice.
         with _BUILDING:
             if not self.is_built:
                 self._build()
@@ -133,9 +133,9 @@ class LazyRoute(APIRoute):
         state["query_names"] = known_parameters(built)
         if _is_plain(built):
             state["app"] = _plain(built.endpoint)
-        # The declared function, not the one that also encodes its record.
+        # Use the declared function, not the one that also encodes its record.
         state["endpoint"] = self.endpoint
-        # Last, because other threads take the route as built as soon as it is there.
+        # Set this last: other threads treat the route as built once it exists.
         dependant = state.pop("dependant")
         vars(self).update(state)
         vars(self)["dependant"] = dependant
@@ -285,8 +285,8 @@ class RouteTable:
         self._guard = guard
         self.routes = tuple(routes)
         self._starts = {start[:depth] for start in map(_start, self.routes) for depth in range(_DEPTH + 1)}
-        # Filled by requests, with words of our own routes alone: sorting all of them at the start costs a tenth of a
-        # second, and few are requested.
+        # Requests fill this, only with segments of our own routes: sorting all at the start costs a tenth of a second,
+        # and few are requested.
         self._by_path: dict[str, tuple[LazyRoute, ...] | None] = {
             route.path: None for route in self.routes if "{" not in route.path
         }
@@ -340,7 +340,7 @@ class RouteTable:
             if match is Match.FULL and by_get in (None, route.path):
                 scope.update(child_scope)
                 if self._guard is not None:
-                    # Before the route is built or a byte of the body is read.
+                    # Check this before building the route or reading a byte of the body.
                     await self._guard(Request(scope, receive))
                 await route.handle(scope, receive, send)
                 return
@@ -362,7 +362,7 @@ _DEPTH: Final = 2
 def _start(route: LazyRoute) -> tuple[str, ...]:
     literal, brace, _ = route.path.partition("{")
     segments = literal.split("/")[1:]
-    # The text before a parameter in the same segment is only the beginning of a segment.
+    # The text before a parameter in the same segment is only the start of a segment.
     return tuple(segments[:-1] if brace else segments)[:_DEPTH]
 
 
@@ -399,7 +399,7 @@ async def check_permission(request: Request) -> None:
     settings: Settings = request.app.state.archive.settings
     route: LazyRoute = scope["route"]
     permission, principal = route.permission_here(settings), principal_of(scope)
-    # A strict environment closes what it cannot guard.
+    # A strict environment closes routes that it cannot guard.
     is_guarded = settings.api.admin_token is not None or not settings.api.strict
     if not is_guarded and permission is not Permission.READ and principal.way is SignInWay.ANONYMOUS:
         raise AdminTokenMissing

@@ -30,7 +30,7 @@ def _archive_id(settings: Settings) -> str:
     try:
         return archive_id(settings.database)[:8]
     except DatabaseReadOnly:
-        # A session is a row, so there are none here: any name will do.
+        # Sessions are rows, and there are none here: any name works.
         return "read-only"
 
 
@@ -59,7 +59,7 @@ class SessionCookie:
         self._may_be_plain = not settings.api.strict and _is_local(settings)
         self._max_age_s = int(settings.auth.session_hours * 3600)
         self._settings = settings
-        # Servers are built before the first request: the event loop never waits for this.
+        # A server is built before its first request, so the event loop never waits for this.
         _archive_id(settings)
 
     def is_secure(self, scope: Scope) -> bool:
@@ -80,7 +80,7 @@ class SessionCookie:
 
     def _read(self, scope: Scope, headers: Headers, purpose: str) -> str | None:
         name = cookie_name(self._settings, purpose, is_secure=self.is_secure(scope))
-        # By hand: the standard library gives up on all cookies if another page of this host set a strange one.
+        # Parse it here: the standard library drops all cookies if another page of this host has set a malformed one.
         for line in headers.getlist("cookie"):
             for pair in line.split(";"):
                 key, _, value = pair.strip().partition("=")
@@ -98,7 +98,7 @@ class SessionCookie:
 
     def written_flow(self, scope: Scope, value: str) -> str:
         """Return the Set-Cookie header that binds a sign-in to the browser; an empty value deletes the cookie."""
-        # Lax: it has to come back with the redirect from the provider, which is another site.
+        # Lax: the browser must send it with the redirect from the provider, which is another site.
         return self._made(scope, FLOW, value, FLOW_S if value else 0, "Lax")
 
     def started(self, scope: Scope, new: NewSession) -> list[str]:

@@ -36,7 +36,7 @@ class TokenGate:
             await RefuseAll(refusal)(scope, receive, send)
             return
         address = address_of(scope)
-        # Before the token is looked at: who guesses learns nothing any more, not even that one was right.
+        # Check this before the token: a client that guesses must not learn anything, not even that a token was valid.
         if not self._rates.has_room(self._tier, address):
             await RefuseAll(TooManyRequests(self._tier.per_minute, 60))(scope, receive, send)
             return

@@ -23,7 +23,7 @@ _REST_S = 2.0
 _DRAIN_S = 5.0
 _EVENTS = 200
 _JUDGED = 500
-# Between two looks whether the link signals are due.
+# Seconds between two checks whether the link signals are due.
 _LOOK_S = 60.0
 _FEW_PAGES = 50_000
 _log = log.get()
@@ -55,7 +55,7 @@ class Upkeep:
             self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
 
     def rest_s(self, took_s: float, *, more: bool) -> float:
-        # Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
+        # Requests share this process and its interpreter: while work is pending, leave them at least half of the time.
         return took_s if more else self._rest_s
 
     def step(self) -> bool:
@@ -124,6 +124,6 @@ class Upkeep:
             _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
             return False
         except Exception:
-            # If the thread ended here, no request would notice, and everything would silently grow old.
+            # If the thread ended here, no request would notice, and everything would silently become outdated.
             _log.exception("upkeep.failed", step=what)
             return False

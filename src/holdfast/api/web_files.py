@@ -85,7 +85,7 @@ class WebFiles:
         if not (folder / _INDEX).is_file():
             return None
         found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES}
-        # What begins with a dot are notes of the build.
+        # Files that start with a dot are notes of the build.
         served = {name: path for name, path in found.items() if not any(part.startswith(".") for part in name.parts)}
         return cls({f"/{name.as_posix()}": _file(path, name) for name, path in served.items()})
 
@@ -93,7 +93,7 @@ class WebFiles:
         """Return the file for a path: the HTML page for a page of the application, a file, or None."""
         if path == "/" or first_word(path) in PAGES:
             return self._index
-        # Only files that existed at the start, by their whole name: no path leads out of a table.
+        # Serve only files that existed at the start, by their whole name: a lookup in a table cannot leave the folder.
         return self._files.get(path)
 
 
@@ -112,12 +112,12 @@ def _file(path: Path, name: Path) -> WebFile:
     for coding, ending in _TWINS.items():
         twin = path.with_name(path.name + ending)
         packed = twin.read_bytes() if twin.is_file() else b""
-        # Half a twin of a build that was killed, or one of another build, would break the page for years.
+        # A partial compressed file of a killed build, or one of another build, would break the page for years.
         if packed and _unpacked(coding, packed) == body:
             bodies[coding] = packed
     return WebFile(
         media_type=_TYPES[path.suffix],
-        # A weak one: it is the same in every coding.
+        # Use a weak one: it is the same in every encoding.
         etag=f'W/"{sha256(body).hexdigest()[:32]}"',
         is_fixed=name.parts[0] == FILES,
         bodies=bodies,

@@ -55,7 +55,7 @@ _FIGURES = (
     func.max(ExecutionCount.updated_at),
 )
 
-# One statement for all, put together once: that costs more than what it reads.
+# Build one statement for all, once: building it costs more than running it.
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
 
 
@@ -79,7 +79,7 @@ class SourceTotal(NamedTuple):
 
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source with visible captures, by code. Reads every group: not for use in requests."""
-    # Groups count captures that were taken down, too: those that have any are counted by their captures.
+    # Groups also count captures under a takedown: count groups that have any by their captures.
     touched = hidden_groups()
     kept: dict[int, _Kept] = {}
     whole = (
@@ -95,7 +95,7 @@ def source_totals(session: Session) -> list[SourceTotal]:
     )
     for row in session.execute(whole):
         _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
-    # Groups with takedowns: their remaining captures are counted.
+    # Count the remaining captures of groups with takedowns.
     left = (
         select(
             Snapshot.source_id,
@@ -160,7 +160,7 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
 
     Reads every group: not for use in requests.
     """
-    # Slashes in the address: the first page of a site has the fewest.
+    # Order by the number of slashes: the first page of a site has the fewest.
     depth = func.length(PageGroup.url) - func.length(func.replace(PageGroup.url, "/", ""))
     order = (depth, func.length(PageGroup.url), PageGroup.url, PageGroup.id)
     place = func.row_number().over(partition_by=(PageGroup.source_id, Document.language), order_by=order)
@@ -194,7 +194,7 @@ def representative_captures(
 ) -> RepresentativeCaptures:
     """Return a few of the newest captures of a source and of its first page."""
     newest = session.scalars(
-        # Not the latest, which may be an error or a block page, where there is a good one.
+        # Prefer a good capture to the latest, which may be an error or a block page.
         select(func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
         .where(PageGroup.source_id == source_id)
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
@@ -234,7 +234,7 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
         .where(visible_source(PageGroup.source_id))
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
     )
-    # A few more than asked for: some may have been withdrawn.
+    # Read a few more than requested: some may have been withdrawn.
     groups = session.execute(newest.limit(limit + 20)).all()
     ids = {one for group in groups for one in group if one is not None}
     rows = session.execute(
@@ -244,7 +244,7 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
     )
     found = {row.id: row for row in rows}
-    # Where the latest shows something else, a block page perhaps, the newest good one stands for the page.
+    # If the latest capture shows something else, such as a block page, the newest good one represents the page.
     chosen = {latest if latest in found else good for latest, good in groups}
     return [one for number, one in found.items() if number in chosen][:limit]
 
@@ -268,7 +268,7 @@ def origin_of(session: Session, snapshot: Snapshot) -> tuple[WarcFile, Execution
     return file, execution, job
 
 
-# By one prepared statement: an ORM session would cost eight times as much as the whole rest of the request.
+# Use one prepared statement: an ORM session would cost eight times as much as the rest of the request.
 SNAPSHOT_DETAIL = PreparedSelect(
     select(
         for_members(),
@@ -301,7 +301,7 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
 
     Within a run they are in the order of its files.
     """
-    # Both orders are those of an index: one seek a run, and only what a page passes over is read.
+    # Both orders have an index: the query takes one seek per run, and reads only the skipped rows.
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
         .select_from(Execution)
@@ -317,8 +317,8 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
 
 def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
     """Return the executions with the newest indexed files, newest first."""
-    # A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many captures
-    # it holds.
+    # A snapshot's id starts with its file's, and an index has them by source: this takes one seek per file, however
+    # many captures it has.
     found: dict[int, None] = {}
     top: int | None = None
     for _ in range(MAX_FILES // _FILES_AT_ONCE):
@@ -326,7 +326,7 @@ def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
         rows = session.execute(select(WarcFile.id, WarcFile.execution_id).where(WarcFile.id.in_(files)))
         owners = {row[0]: row[1] for row in rows}
         for file in files:
-            # A dict keeps the order: executions by their newest file.
+            # The dict keeps the order of executions by their newest file.
             found.setdefault(owners[file])
             if len(found) == limit:
                 return list(found)
@@ -344,7 +344,7 @@ def _files_below(session: Session, source_id: int, top: int | None) -> list[int]
         literal(1).label("place"),
     ).cte("walk", recursive=True)
     before = aliased(Snapshot)
-    # A snapshot's id begins with its file's: below this number lies the file before.
+    # A snapshot's id starts with its file's: smaller ids belong to the previous file.
     lower = walk.c.newest - walk.c.newest % ORDINALS
     following = select(func.max(before.id)).where(before.source_id == source_id, before.id < lower).scalar_subquery()
     walk = walk.union_all(
@@ -363,7 +363,7 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]
     `first` is when its first capture began; None if one of its files has no recorded time. Executions without indexed
     files are missing.
     """
-    # Files of older versions have no moments noted: of a crawl with one of them nothing is known for sure.
+    # Files of older versions have no recorded times: the dates of a crawl with such a file are unknown.
     noted = func.count(WarcFile.last_at) == func.count()
     rows = session.execute(
         select(
@@ -423,7 +423,7 @@ CaptureExtent = tuple[int, datetime, datetime]
 
 def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
     """Return the number and time range of an execution's captures; None if none may be shown."""
-    # All its captures are read: a route asks this only where the notes on its files say that they are few.
+    # This reads all its captures: a route calls it only if its files' recorded counts are small.
     count, first, last = session.execute(
         select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
             Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()

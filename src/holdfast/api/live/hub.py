@@ -34,7 +34,7 @@ RECHECK_S = 60.0
 """How often the access of all listeners is checked."""
 QUEUED_BYTES = 256 * 1024
 """Maximum size of a listener's queue, beyond the buffers of its connection."""
-# Looks and replays; requests have threads of their own.
+# Threads for polls and replays; requests have their own threads.
 _THREADS = 2
 BEAT = b"event: beat\ndata: {}\n\n"
 """Keeps proxies from closing a quiet stream. It is an event, not a comment, so that a page notices missing beats."""
@@ -73,7 +73,7 @@ class Frame(NamedTuple):
 def frame(event: str, data: Any, *, order: int = 0, event_id: str | None = None, track: str = "") -> Frame:
     """Return an event whose data is one line of JSON."""
     named = "" if event_id is None else f"id: {event_id}\n"
-    # JSON has no line breaks of its own, and those in its texts are escaped.
+    # Compact JSON has no line breaks, and those in its strings are escaped.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Frame(order, f"event: {event}\n{named}data: {text}\n\n".encode("utf-8", "replace"), track)
 
@@ -105,7 +105,7 @@ class FrameBatch(NamedTuple):
 
     def after(self, seen: Mapping[str, int]) -> bytes:
         """Return the frames after the positions already seen on each track."""
-        # Mostly all of it, and so the same bytes for every listener.
+        # Usually this is the whole event, with the same bytes for every listener.
         if all(order > seen.get(track, NOTHING) for track, order in self.first.items()):
             return self.data
         return b"".join(one.data for one in self.frames if one.order > seen.get(one.track, NOTHING))
@@ -210,13 +210,13 @@ class Channel:
         self.topic, self._threads = topic, threads
         self._interest: Counter[Hashable] = Counter()
         self._listeners: dict[Hashable, set[Listener]] = {}
-        # One at a time: a topic notes where it stands.
+        # Poll one at a time: a topic stores its position.
         self._turn = asyncio.Lock()
         self._poller: asyncio.Task[None] | None = None
 
     async def join(self, key: Hashable, listener: Listener) -> None:
         """Subscribe a listener to new events of a key; database errors reach the caller."""
-        # Counted before anything is awaited: the last listener that leaves meanwhile must not forget the key.
+        # Count it before the first await: a last listener that leaves meanwhile must not remove the key.
         self._interest[key] += 1
         try:
             if key not in self._listeners:
@@ -257,8 +257,8 @@ class Channel:
                     found = await run_sync(self.topic.poll, tuple(self._listeners), limiter=self._threads)
                 failed = False
             except Exception as exc:
-                # Whatever it was, all who listen would wait for ever without a poller. Told once: a database that is
-                # away for an hour must not fill the log.
+                # Catch everything: without a poller all listeners would wait forever. Log it once: a database that is
+                # unavailable for an hour must not fill the log.
                 if not failed:
                     _log.warning("streams.wait", topic=self.topic.name, message=repr(exc).partition("\n")[0])
                 failed = True
@@ -356,8 +356,8 @@ class Hub:
             try:
                 may = await self._may_still(alike[0])
             except Exception as exc:
-                # A database that is away revokes nothing; it is asked again in a minute. Whatever else it was: if the
-                # task ended here, no stream would have a heartbeat, and none would ever be revoked.
+                # An unavailable database revokes nothing; retry in a minute. Catch everything else, too: if the task
+                # ended here, no stream would have a heartbeat, and none would ever be revoked.
                 _log.warning("streams.unchecked", message=repr(exc).partition("\n")[0])
                 return
             for listener in alike if not may else ():
@@ -366,7 +366,7 @@ class Hub:
     async def _may_still(self, listener: Listener) -> bool:
         if self.identify is None:
             return True
-        # A copy with its own state: the identity found at the start must not be reused.
+        # Copy the request with its own state: the identity from the start must not be reused.
         scope: dict[str, Any] = {**listener.scope, "state": {}}
         found = await self.identify(scope)
         return found.may(listener.permission) and found.user_id == listener.principal.user_id
@@ -377,7 +377,7 @@ def _owner(principal: Principal) -> Hashable:
     return ("user", principal.user_id) if principal.user_id is not None else ("name", principal.name)
 
 
-# A client that was cut off comes back after so long; spread, so that a restart is not followed by all of them at once.
+# Delay before a disconnected client reconnects; it is random, so that not all reconnect at once after a restart.
 _RETRY_MS = (2000, 6000)
 _PIECE_BYTES = 64 * 1024
 _random = SystemRandom()
@@ -400,10 +400,10 @@ class EventStream(Response):
     charset = "utf-8"
 
     def __init__(self, hub: Hub, listener: Listener, wanted: StreamRequest) -> None:
-        # `no-transform` and the last one: a proxy that packs or gathers what it forwards would hold events back.
+        # `no-transform` and the last header: a proxy that compresses or buffers would delay events.
         headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(headers=headers)
-        # Its length is not known; the base class has set one.
+        # Remove the length that the base class has set: it is unknown.
         del self.headers["content-length"]
         self._hub, self._listener, self._wanted = hub, listener, wanted
 

@@ -32,10 +32,10 @@ from holdfast.records import Operator, record
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
 
-# Half a second: what happened is on a page in less than one. A look is one statement by the primary key, however many
-# listen.
+# Poll every half second, so that pages show events within a second. A poll is one statement by the primary key, however
+# many clients listen.
 LOOK_S = 0.5
-# Figures are counted again only if something was settled, and never for more than a tenth of the time (`CountCache`).
+# Count figures again only if a run settled pages, and never for more than a tenth of the time (`CountCache`).
 FIGURES_S = 1.0
 CAUGHT_UP = 1000
 """Maximum number of missed events that a reconnecting client receives; beyond it, the client is sent a gap event
@@ -43,10 +43,10 @@ and must reload from the routes.
 """
 _AT_ONCE = 500
 _EVENTS_AT_ONCE = 200
-# Looks of one replay. Nearly all changes may be captures at which nothing had changed: a client that was away for a
-# year would have the table read from its beginning.
+# Limit of polls per replay. Nearly all rows may be captures without a change: a client that was away for a year would
+# make us read the whole table.
 _LOOKS = 50
-# Unchanged health is sent now and then, so that a client that shows its age sees that it is not old.
+# Send unchanged health periodically, so that a client that shows its age knows that it is current.
 _AGAIN = 30
 
 
@@ -174,7 +174,7 @@ class EventsTopic(_TableTopic[Position]):
                 if len(frames) > CAUGHT_UP:
                     break
                 after = following
-        # The gap, and for each table how far it reaches: events that were read meanwhile are not sent again.
+        # Return the gap, and its end in each table: events that were read meanwhile are not sent again.
         seen = (Frame(order, b"", track) for track, order in end._asdict().items())
         return [_gap(str(end), order=end.jobs, track="jobs"), *seen]
 
@@ -217,7 +217,7 @@ class SampledTopic:
         return {None: [frame(self._event, found, order=self._count)]}
 
     def replay(self, _last_id: str | None) -> list[Frame]:
-        # Its place is before everything that a look finds later.
+        # Its position precedes everything that a later poll finds.
         return [frame(self._event, self._sample(), order=-1)]
 
 
@@ -311,7 +311,7 @@ class LogTopic:
         with self._database.read() as session:
             newest = {log.job_id: log for log in newest_logs(session, sorted({key.job_id for key in wanted}))}
             for key in wanted:
-                # Its last listener may have left since the look began: it must not be known again.
+                # Its last listener may have left since the poll started: do not add the key again.
                 known, log = self._state.get(key), newest.get(key.job_id)
                 if known is not None and log is not None:
                     found[key] = known.look(session, log)
@@ -370,7 +370,7 @@ class _LogState:
             return self._new(session, newest)
         frames: list[Frame] = []
         if self._execution_id is not None and not self._is_over:
-            # Between two polls it ended, and the next one started: its last lines come first.
+            # It ended, and the next run started, between two polls: send its last lines first.
             run = execution(session, self._execution_id)
             if run is not None:
                 frames = self._new(session, run)
@@ -378,7 +378,7 @@ class _LogState:
                     return frames
         if self._key.number is not None:
             return frames
-        # Lines are numbered over all executions: those of the next one come behind.
+        # Lines are numbered across all executions: those of the next one follow.
         self._execution_id, self._lines, self._is_over = newest.id, 0, False
         return [*frames, *self._new(session, newest)]
 
@@ -389,7 +389,7 @@ class _LogState:
             frames = [_line_frame(self._key.job_id, row) for row in rows]
             if rows:
                 self._after = rows[-1].id
-            # A full page: the rest is read at the next look, whatever the count says.
+            # The page is full: the next poll reads the rest, whatever the count says.
             self._lines = log.log_lines if len(rows) < _AT_ONCE else -1
         if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.log_lines:
             self._is_over = True
@@ -414,5 +414,5 @@ def _replayed(job_id: int, lines: Sequence[LogLine]) -> Frame:
 
 def _archived(job_id: int, execution_id: int, state: str, after: int) -> Frame:
     ended = {"job_id": job_id, "execution_id": execution_id, "status": state}
-    # Between the last line and the next: a client that has seen that line has not seen this.
+    # Its position lies between the last line and the next: a client with that line has not received this yet.
     return frame("log:archived", ended, order=2 * after + 1)

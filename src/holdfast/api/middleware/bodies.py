@@ -19,8 +19,8 @@ DEPTH = 32
 VALUES = 50_000
 """Maximum number of values in it: 50,000 numbers take about 20 ms to check, and a thousand sources have 20,000."""
 _ARRIVAL_S = 30.0
-# Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
-# send a form, which its route refuses.
+# Routes that accept other types than JSON. A page of another origin cannot send files without a preflight; it could
+# send a form, which the route rejects.
 _FILES = {
     "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
     **dict.fromkeys(
@@ -28,10 +28,10 @@ _FILES = {
         ("application/x-www-form-urlencoded",),
     ),
 }
-# Read by their route, piece by piece: a file of gigabytes is never held here.
+# Their routes read the body piece by piece: a file of gigabytes is never held here.
 _STREAMED = re.compile(r"/api/admin/uploads/[0-9]{1,19}")
 _NEXT = re.compile(rb'[]["{},]')
-# The rest of a string up to its closing quote. Possessive: what it has read once it never reads again.
+# The rest of a string up to its closing quote. Possessive, so that it never backtracks.
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
 
 
@@ -41,7 +41,7 @@ class JsonShape:
     It reads each byte once, and stops counting at either limit.
     """
 
-    # What comes in is read on the event loop: whatever takes long here keeps every other request waiting.
+    # The event loop reads bodies: slow work here delays every other request.
 
     def __init__(self) -> None:
         self.deepest = self.values = 0
@@ -78,7 +78,7 @@ class JsonShape:
         found = _INSIDE.match(piece, at + self._is_escaped)
         end = found.end() if found else at
         closed = piece[end : end + 1] == b'"'
-        # A piece may end between a backslash and what it escapes.
+        # A piece may end between a backslash and the character that it escapes.
         self._is_open, self._is_escaped = not closed, not closed and end < len(piece)
         return end + 1 if closed else len(piece)
 
@@ -112,14 +112,14 @@ class Bodies:
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
         declared = headers.get("content-length", "")
-        # Refused by what it declares, before a byte of it is read; what lies is counted below.
+        # Reject it by its declared length before reading a byte; a false length is counted below.
         if declared.isdecimal() and int(declared[:20]) > self._limit:
             raise BodyTooLarge(self._limit)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         shape = JsonShape() if media_type == "application/json" else None
         body = bytearray()
         try:
-            # A client that sends a byte a minute would hold its place for days.
+            # A client that sends a byte a minute would occupy its place for days.
             async with asyncio.timeout(self._arrival_s):
                 more = True
                 while more:
@@ -140,7 +140,7 @@ class Bodies:
 
 
 def _inspect(headers: Headers, media_type: str, shape: JsonShape | None, files: tuple[str, ...]) -> None:
-    # A small body may unpack to gigabytes, and nothing that we offer needs it.
+    # A small body may decompress to gigabytes, and no route needs compressed bodies.
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise BodyRefused("a request's body is not decompressed here; send it plain")
     if media_type in files:

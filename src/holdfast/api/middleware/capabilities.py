@@ -32,11 +32,11 @@ class Capabilities:
             with seen_by(PUBLIC):
                 await self._app(scope, receive, send)
             return
-        # A key that another process made is asked for once: on a thread, for the database may take its time.
+        # Read a key that another process created only once, on a thread, because the database may be slow.
         try:
             found = self._keys.read(text) if self._keys.knows(text) else await run_sync(self._keys.read, text)
         except HoldfastError as exc:
-            # The database is away: without it a capability is neither good nor bad.
+            # Without the database, a capability is neither valid nor invalid.
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if found is None:
@@ -62,7 +62,7 @@ _OPEN, _CACHE = b"access-control-allow-origin", b"cache-control"
 
 def _confined(headers: list[tuple[bytes, bytes]], *, is_opaque: bool) -> list[tuple[bytes, bytes]]:
     kept = [pair for pair in headers if pair[0].lower() not in (_OPEN, _CACHE)]
-    # What scripts of the archived site may read, its own sandboxed page may: it has no origin, and says `null`.
+    # A sandboxed archived page may read what scripts of its site may: it has no origin, and sends `null`.
     if is_opaque and any(name.lower() == _OPEN for name, _ in headers):
         kept.append((_OPEN, b"null"))
     return [*kept, (_CACHE, b"private, no-store"), (b"x-robots-tag", b"noindex")]

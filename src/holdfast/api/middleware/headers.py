@@ -15,7 +15,7 @@ from holdfast.api.middleware.rate_limits import RATE_FIELDS
 from holdfast.api.routing import PathPermissions
 from holdfast.auth.roles import Permission
 
-# As they are sent, so that they are not encoded again for each response.
+# Encoded once, not again for each response.
 _COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -58,7 +58,7 @@ def web_policy(replay_origin: str) -> str:
     return _WEB_POLICY.format(replay=replay_origin)
 
 
-# No answer of ours has them: a rewriter that let an archived one through would be caught here.
+# None of our responses has these: this catches a rewriter that let an archived one through.
 _NEVER = frozenset((b"set-cookie", b"clear-site-data", b"service-worker-allowed"))
 
 
@@ -79,10 +79,10 @@ class AppHeaders:
                 headers = message["headers"] = [*message.get("headers", ()), *scope.get(RATE_FIELDS, ())]
                 names = {name.lower() for name, _ in headers}
                 headers.extend(pair for pair in _APP if pair[0] not in names)
-                # An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
+                # A response with its own policy (the sandboxed raw view) keeps it, and may be framed.
                 if b"content-security-policy" not in names:
                     headers.extend(_PAGE if _is_html(headers) else _DATA)
-                # Only where it is set: a browser that saw it once refuses plain http for a year.
+                # Send it only if configured: a browser that received it refuses plain http for a year.
                 if self._hsts:
                     headers.append(_HSTS)
             await send(message)
@@ -110,7 +110,7 @@ class ReplayHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # A sibling domain may have set a cookie for this one, too: an archived page must never see what it holds.
+        # A sibling domain may have set a cookie for this one: an archived page must never see its content.
         refused = (b"cookie", b"authorization", b"x-admin-token")
         without_credentials = {
             **scope,
@@ -131,9 +131,9 @@ class ReplayHeaders:
 
 
 _READ = "GET, HEAD, OPTIONS"
-# The one public route that takes something in.
+# The only public route that accepts data.
 _WRITE = {"/api/reports": "POST, OPTIONS"}
-# Public, because they are how one signs in; and of no use to a page of another origin but a bad one.
+# They are public because users sign in with them; another origin's page could only misuse them.
 _OWN_PAGES = ("/api/session", "/api/auth/", "/signin", "/setup")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
@@ -158,7 +158,7 @@ class CorsOrigins:
             return
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        # Public routes alone: a page that may read those is neither an administrator nor signed in.
+        # Only public routes: a page that may read them is neither an administrator nor signed in.
         readable = bool(origin) and origin in self._allowed and self._is_public(scope)
         if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
@@ -194,13 +194,14 @@ def _marked(send: Send, origin: str | None) -> Send:
     async def marked(message: Message) -> None:
         if message["type"] == "http.response.start":
             raw = message.setdefault("headers", [])
-            # Also without one: a cache must not give an answer without the header to a page that may read it.
+            # Set it also without an Origin: a cache must not give a response without the header to a page that may read
+            # it.
             raw.append(_VARY)
             if origin is not None:
                 headers = MutableHeaders(raw=raw)
                 headers["Access-Control-Allow-Origin"] = origin
                 headers["Access-Control-Expose-Headers"] = _SHOWN
-                # A page that may read the answer may also embed it.
+                # A page that may read the response may also embed it.
                 headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         await send(message)
 
@@ -225,14 +226,14 @@ class HeadRequests:
             if not refused:
                 await send(_without_zero(message))
 
-        # A copy each time: routing leaves its findings in the scope.
+        # Copy it each time: routing stores its results in the scope.
         await self._app(dict(scope), receive, first)
         if refused:
             await self._get({**scope, "method": "GET"}, receive, send)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the request as GET until the headers are there."""
-        # Then the work is cancelled: the body of an export would be made for minutes and thrown away.
+        # Cancel the work: otherwise an export would be generated for minutes and discarded.
         with CancelScope() as asking:
 
             async def headers_only(message: Message) -> None:
@@ -246,7 +247,7 @@ class HeadRequests:
 
 def _without_zero(message: Message) -> Message:
     """Return the message without a Content-Length of 0, which would claim that the body of a GET is empty."""
-    # The route did not make the body: its length is not known, and 0 would be a lie (RFC 9110, section 8.6).
+    # The route did not generate the body: its length is unknown, and 0 would be wrong (RFC 9110, section 8.6).
     if message["type"] != "http.response.start":
         return message
     kept = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]

@@ -20,7 +20,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 def host_of(scope: Scope) -> str:
     """Return the request's host, in lower case and without port; raise HostRefused if it is not one plain name."""
-    # Two of them are how requests are smuggled past a proxy that reads the other one.
+    # With two of them, requests can be smuggled past a proxy that reads the other one.
     given = [value for name, value in scope["headers"] if name == b"host"]
     found = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
     if found is None:
@@ -34,7 +34,7 @@ class Hosts:
         self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
         bound = f"[{settings.api.host}]" if ":" in settings.api.host else settings.api.host
         names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, urlsplit(settings.api.site_url or "").hostname]
-        # Never both: a host that shows archived pages must not have the API.
+        # Never serve both: a host that shows archived pages must not have the API.
         self.app = frozenset(name.lower() for name in names if name) - self.replay
 
 
@@ -56,7 +56,7 @@ class HostRouting:
         """Serve one request; lifespan events go to the application."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        # Nothing here speaks it, and a handshake would pass the other layers.
+        # No route supports it, and a handshake would bypass the other layers.
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -96,23 +96,23 @@ class RefuseAll:
 
 
 async def _drop_body(scope: Scope, receive: Receive) -> bool:
-    # A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
-    # never see why they were refused.
+    # A client that is still sending does not read the response, and closing the connection resets it: most clients
+    # would never see the reason.
     headers = Headers(scope=scope)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
     if not scope.get(UNREAD, has_body):
         return False
-    # One that asked first waits for the answer and sends nothing.
+    # A client that sent `Expect` waits for the response and sends nothing.
     if "expect" in headers and UNREAD not in scope:
         return True
     dropped, more = 0, True
     try:
         async with asyncio.timeout(_DROPPED_S):
-            # Bounded in bytes and in time: a client that never stops is closed on.
+            # Limit bytes and time: close the connection of a client that never stops.
             while more and dropped < _DROPPED_BYTES:
                 message = await receive()
                 dropped += len(message.get("body", b""))
-                # `http.disconnect` has neither a body nor more of it.
+                # `http.disconnect` has neither a body nor a continuation.
                 more = message.get("more_body", False)
     except TimeoutError:
         return True

@@ -31,9 +31,9 @@ SIGN_IN_PATHS = frozenset(
 )
 """Paths that a browser needs to sign in again; an expired session does not block them."""
 SIGN_IN_ROUTES = frozenset({("POST", "/api/session"), ("POST", "/api/auth/login")})
-# Where a credential may be shown: most requests have none of them, and need not be looked through for each.
+# Headers that may contain a credential: most requests have none, so test for all of them at once.
 _SHOWN = frozenset((b"authorization", b"x-admin-token", b"cookie"))
-# Threads that look up sessions and tokens: their own, so that slow routes do not keep others from being known.
+# Threads that look up sessions and tokens; separate, so that slow routes do not delay the authentication of others.
 _THREADS = 2
 
 
@@ -71,11 +71,11 @@ class Principals:
                     return
             state["credential_error"] = exc
         except HoldfastError as exc:
-            # The database is away: without it a session is neither good nor bad.
+            # Without the database, a session is neither valid nor invalid.
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if self._is_foreign_change(scope, state["principal"]):
-            # Before a byte of the body is read; the guard of the route asks for more than this.
+            # Check this before reading a byte of the body; the route's guard checks more.
             await RefuseAll(OriginRefused())(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -124,7 +124,7 @@ class Principals:
     async def _bearer(self, shown: list[str]) -> Principal:
         scheme, _, token = shown[0].partition(" ")
         token = token.strip()
-        # Two of them are how a proxy and we come to believe different ones.
+        # With two of them, a proxy and this server could believe different ones.
         if len(shown) != 1 or scheme.lower() != "bearer" or not token:
             raise CredentialWrong("the Authorization header")
         if (digest := digest_of(token, TOKEN_PREFIX)) is not None:
@@ -141,7 +141,7 @@ class Principals:
     def _wrong(self, what: str) -> CredentialWrong:
         if self._settings.api.admin_token is not None:
             return CredentialWrong(what)
-        # Meant for another server, or left over: letting it in would hide that mistake.
+        # It belongs to another server, or is outdated: accepting it would hide that mistake.
         step = "this server has no HOLDFAST_API_ADMIN_TOKEN: set one, or use an API token of an account"
         return CredentialWrong(what, step)
 
@@ -158,7 +158,7 @@ class Principals:
         async def clearing(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
-                # An answer that begins a new session has set the cookie itself.
+                # A response that starts a new session has set the cookie itself.
                 if "set-cookie" not in headers:
                     headers.append("Set-Cookie", self._cookie.cleared(scope))
             await send(message)

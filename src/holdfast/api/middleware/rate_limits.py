@@ -34,11 +34,11 @@ def kinds_of(routes: Iterable[LazyRoute]) -> frozenset[str]:
 
 def kind_of(path: str, kinds: Container[str]) -> str:
     """Return the kind of route that a path belongs to: one of `kinds`, or `other`."""
-    # The pages of the application are one file: `/search` says nothing about how quick `/api/search` is.
+    # The pages of the application are one file: the duration of `/search` says nothing about `/api/search`.
     if first_word(path) in (FILES, *PAGES):
         return FILES
     word = _word(path)
-    # A path is free text: as a label it would give every scanner a series of its own.
+    # A path is free text: as a label it would create a time series for every path of a scanner.
     return word if word in kinds else "other"
 
 
@@ -47,18 +47,18 @@ _HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
 _MONITORS = (*_HEALTH, "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
-# On the replay host the same packages as `/api/snapshots/{id}/wacz`, one for each page that a reader opens.
+# On the replay host, these are the packages of `/api/snapshots/{id}/wacz`, one for each page that a reader opens.
 _RENDERED = "/replay-web-page/captures/"
 
 
 def _is_made_anew(path: str) -> bool:
     """Return whether a response is built or fetched for one reader only."""
     if path.startswith("/api/snapshots/"):
-        # Packages of whole crawls are kept, and read in many small parts; those of a page are not.
+        # Packages of whole crawls are cached and read in many small parts; those of a page are not.
         return path.endswith(("/wacz", "/compare-live"))
     if path.startswith("/api/coverage/"):
         return path.endswith(_FILES)
-    # The results of a search are as many searches as they have pages.
+    # Each page of search results counts as one search.
     is_table = path.startswith("/api/exports/") and path != "/api/exports/columns"
     return is_table or path == "/api/search/export"
 
@@ -73,7 +73,7 @@ def address_of(scope: Scope) -> str:
 
 def counted_as(scope: Scope, principal: Principal) -> str:
     """Return the counting key of a signed-in principal: the user, or the address that uses the token."""
-    # A user who moves between addresses, or shares one with colleagues, has one count of their own.
+    # A user has one count, even when moving between addresses or sharing one with colleagues.
     return address_of(scope) if principal.user_id is None else f"user {principal.user_id}"
 
 
@@ -121,7 +121,7 @@ class RateLimits:
             counted = self._rates.count(tier, key)
         else:
             counted = await self._rates.count(tier, key)
-        # Sent by the layer that adds the other headers: each layer of its own around an answer has its price.
+        # The layer that adds the other headers sends these: each additional layer around a response costs time.
         scope[RATE_FIELDS] = rate_fields(tier, counted)
         if counted.wait_s:
             await RefuseAll(TooManyRequests(tier.per_minute, counted.wait_s))(scope, receive, send)
@@ -131,7 +131,7 @@ class RateLimits:
     def _tier(self, scope: Scope, principal: Principal) -> Tier | None:
         """Return the tier of a request; None for monitoring paths, which are never limited."""
         settings, path = self._settings.api, scope["path"]
-        # First: no ending of a path makes guessing tokens quicker.
+        # Check this first: no suffix of a path may make guessing tokens faster.
         permissions = self._permissions
         asked = None if permissions is None else permissions.asked(scope["method"], path)
         if credential_error(scope) is not None:
@@ -146,7 +146,7 @@ class RateLimits:
             if permissions.is_seeding(scope["method"], path):
                 return Tier("seeds", settings.per_minute("seeds"), is_personal=True)
             return Tier("admin", settings.per_minute("admin"), is_personal=True)
-        # On both hosts, and behind a capability: a walk through the index costs more than a page.
+        # Apply it on both hosts, and behind a capability: a query of the index costs more than a page.
         if (without_capability(path) if permissions is None else path) in _CDX:
             return Tier("cdx", settings.per_minute("cdx"))
         if permissions is None and path.startswith(_RENDERED) and scope["method"] != "HEAD":
@@ -158,7 +158,7 @@ class RateLimits:
             return Tier("replay", settings.per_minute("replay"))
         if path in _MONITORS:
             return None
-        # The tools of assistants search, too: they are no second way past the limit of searches.
+        # The tools of assistants search, too: they must not bypass the limit of searches.
         if path in ("/api/search", "/api/terms", "/mcp"):
             return Tier("search", settings.per_minute("search"))
         if path == "/api/reports" or (path == "/report" and scope["method"] == "POST"):
@@ -173,7 +173,7 @@ class RequestsAtOnce:
         self._app, self._refuse, self._counts = app, refuse, AddressCounts(per_address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # A balancer on this machine has the address of all whose requests it passes on.
+        # All requests that a load balancer on this machine forwards have its address.
         if scope["type"] != "http" or scope["path"] in _HEALTH:
             await self._app(scope, receive, send)
             return
@@ -219,7 +219,7 @@ class _Minute:
             self.total -= self.seconds.popleft()[1]
 
     def add(self, now: float) -> None:
-        # By the second, not by the request: sixty pairs a client, however often it asks.
+        # Count by second, not by request: a client has at most sixty pairs, however many requests it sends.
         second, count = self.seconds.pop() if self.seconds and self.seconds[-1][0] == int(now) else (int(now), 0)
         self.seconds.append((second, count + 1))
         self.total += 1
@@ -244,7 +244,7 @@ class Rates:
     def count(self, tier: Tier, key: str) -> CountedRequest:
         """Count a request if its window has room for it."""
         now, minute = self._clock.monotonic(), self._seen.pop((tier.name, key), None) or _Minute()
-        # Last in the dict: the one that asked least recently is the first to be forgotten.
+        # Move it to the end of the dict: the least recently active client is dropped first.
         self._seen[tier.name, key] = minute
         if len(self._seen) > self._addresses:
             self._seen.popitem(last=False)
@@ -252,7 +252,7 @@ class Rates:
         has_room = minute.total < tier.per_minute
         if has_room:
             minute.add(now)
-        # The window begins at the end of its first second.
+        # The window starts at the end of its first second.
         began = minute.seconds[0][0] + 1.0 if minute.seconds else now
         return counted_request(has_room, tier.per_minute - minute.total, began + _WINDOW_S - now)
 
@@ -264,7 +264,7 @@ class Rates:
 
 
 def counted_request(has_room: bool, left: int, reset_s: float) -> CountedRequest:
-    # Rounded up: a client that comes back a moment too early would be refused again.
+    # Round up: a client that returns a moment too early would be rejected again.
     seconds = max(1, math.ceil(reset_s))
     return CountedRequest(0 if has_room else seconds, left if has_room else 0, seconds)
 

@@ -29,7 +29,7 @@ _NAMED = frozenset((b"x-request-id", b"x-api-version"))
 
 
 def _new_id() -> str:
-    # As `uuid4` would, without the object.
+    # The same as `uuid4`, without the object.
     digits = urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
@@ -40,7 +40,7 @@ def name_request(scope: Scope) -> str:
     if known is not None:
         return str(known)
     given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
-    # It goes into headers and logs: one with a line break or an escape would forge lines.
+    # It is written into headers and logs, where a line break or an escape would forge lines.
     request_id = given if _SAFE_ID.fullmatch(given) else _new_id()
     scope["holdfast_request_id"] = request_id
     return request_id
@@ -67,7 +67,7 @@ class RequestIds:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                # One list for both: setting them one after the other looks through all headers twice.
+                # Set both with one list: setting each separately would scan all headers twice.
                 kept = [pair for pair in message.get("headers", ()) if pair[0] not in _NAMED]
                 message["headers"] = [*kept, (b"x-request-id", request_id.encode()), _VERSION]
             await send(message)
@@ -81,7 +81,7 @@ class RequestIds:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began
         path = without_capability(scope["path"])
-        # A stream lasts for as long as its client likes: an hour of it says nothing about how quick answers are.
+        # A stream lasts as long as its client wants: its duration says nothing about response times.
         if not scope.get("state", {}).get(IS_STREAM):
             self.state.metrics.answered(kind_of(path, self._kinds), status, seconds)
         if status == 429:

@@ -20,7 +20,7 @@ _log = log.get()
 # Valkey speaks the same protocol.
 _SCHEME = re.compile(r"^valkey(?=s?://)")
 _CONNECTIONS = 8
-# How long Redis may take for one request, and how long it is left alone after it failed.
+# Timeout of Redis for one request, and the pause after a failure.
 _ANSWER_S = 0.5
 _AWAY_S = 5.0
 
@@ -35,7 +35,7 @@ class SharedRates:
     def __init__(self, url: str, clock: Clock, *, prefix: str = "holdfast:rates") -> None:
         self._clock, self._own = clock, Rates(clock)
         self._away_until = 0.0
-        # A few connections, waited for: a flood of requests must not become one of connections.
+        # Use a few connections and wait for them: a flood of requests must not become a flood of connections.
         self._pool = BlockingConnectionPool.from_url(
             _SCHEME.sub("redis", url),
             max_connections=_CONNECTIONS,
@@ -67,9 +67,9 @@ class SharedRates:
                 has_room = await self._limiter.hit(item, tier.name, key)
                 reset, left = await self._limiter.get_window_stats(item, tier.name, key)
         except (RedisError, OSError, TimeoutError) as exc:
-            # Readers are served without Redis: each process counts for itself until it is back.
+            # Serve readers without Redis: each process counts for itself until it is back.
             self._away_until = self._clock.monotonic() + _AWAY_S
             _log.warning("rates.redis_away", message=str(exc) or type(exc).__name__, retry_s=_AWAY_S)
             return self._own.count(tier, key)
-        # There, windows go by the wall clock of the processes that count.
+        # In Redis, windows use the wall clocks of the counting processes.
         return counted_request(has_room, left, reset - self._clock.now().timestamp())

@@ -15,7 +15,8 @@ from holdfast.config import Settings
 from holdfast.replay.origins import origins_of
 
 _FIXED = b"public, max-age=31536000, immutable"
-# Revalidated each time, usually with 304: yesterday's page would request files that today's build does not have.
+# Browsers revalidate it each time, usually with 304: yesterday's page would request files that today's build does not
+# have.
 _CHANGING = b"no-cache"
 _JSON = "application/json"
 
@@ -62,7 +63,7 @@ class WebPages:
         return shown
 
     def _policy(self, scope: Scope, asked: Headers) -> tuple[bytes, bytes]:
-        # By the host that was asked, as `frameUrl` is: a port that a container or a proxy maps is in no setting.
+        # Use the requested host, like `frameUrl`: no setting has a port that a container or a proxy maps.
         origins = origins_of(
             scope["scheme"],
             asked.get("host", ""),

@@ -55,7 +55,7 @@ async def show_session(
     return session_state(principal, token, has_reference=not archive.settings.api.strict)
 
 
-# Bounded here, so that a megabyte is refused before it is hashed.
+# Limit the length here, so that a megabyte is rejected before it is hashed.
 PasswordText = Annotated[str, Field(min_length=1, max_length=1024, description="12 characters to 256 bytes.")]
 NameText = Annotated[str, Field(min_length=1, max_length=256, description="The name to sign in with.")]
 
@@ -82,7 +82,7 @@ async def sign_in(
 
 async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> NewSession:
     """Create a session; raise OriginRefused if a page of another site sent the name and password."""
-    # Without it, any page could sign its reader in to an account of its own, and see everything done there.
+    # Without it, any page could sign its reader in to its own account, and see everything done there.
     demand_own_origin(request)
     browser = browser_of(request)
     return await accounts.turns.run(lambda: accounts.sign_in.with_password(form.name, form.password, browser))

@@ -60,7 +60,7 @@ from holdfast.wiring.archive import Archive
 router = LazyRouter(tags=["account"], include_in_schema=False, any_query=True)
 _STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
 _SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
-# `same-origin` and not `no-referrer`, with which a browser sends `Origin: null`.
+# Use `same-origin`: with `no-referrer` a browser sends `Origin: null`.
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 _MAX_FIELDS = 30
 _SHOWN = PER_USER
@@ -99,7 +99,7 @@ def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head:
     kind = " class=wide" if wide else ""
     answer = HTMLResponse(f"{top}<body>{_header()}<main{kind}>{body}</main></body></html>", status, _HEADERS)
     if said.is_chosen:
-        # For a year, and readable by the application: the choice of a language is no secret.
+        # Keep it for a year, readable by scripts: the choice of a language is not secret.
         answer.set_cookie(COOKIE, said.language, max_age=31_536_000, path="/", samesite="lax")
     return answer
 
@@ -115,7 +115,7 @@ def _header() -> str:
     if not said.has_pages:
         return f"<header class=brand><a href=/>Holdfast</a>{choice}</header>"
     places = "".join(f"<a href={path}>{t(name)}</a>" for path, name in _PLACES)
-    # Hidden until its script runs: without one, a page looks as the system does.
+    # It stays hidden until its script runs: without scripts, a page follows the system's colour scheme.
     options = "".join(f"<option value='{value}'>{t(name)}</option>" for value, name in _THEMES)
     themes = f"<select id=theme aria-label='{t('Appearance')}' hidden>{options}</select>"
     menu = f"<nav aria-label='{t('Menu')}'>{places}</nav>"
@@ -135,7 +135,7 @@ async def _fields(request: Request) -> dict[str, str]:
         pairs = parse_qsl(body, max_num_fields=_MAX_FIELDS, keep_blank_values=True)
     except ValueError:
         raise Invalid("this form has more fields than any of ours; load the page again") from None
-    # Lists are one word each, with spaces between.
+    # Each list is one string with spaces between the words.
     fields: dict[str, str] = {}
     for name, value in pairs:
         fields[name] = f"{fields[name]} {value}" if name in fields else value
@@ -188,7 +188,7 @@ def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: 
         query = f"/signin/oidc?next={escape(_quoted(following))}"
         with_name = t("Sign in with {name}", name=escape(auth.oidc_name))
         other = f'<p class=or>{t("or")}</p><a class="button wide" href="{query}">{with_name}</a>'
-    # Who typed a wrong password types it again, and not the name.
+    # After a wrong password, the user types only the password again, not the name.
     first, second = ("", " autofocus") if name else (" autofocus", "")
     return (
         f"<h1>{t('Sign in')}</h1>{_alert(problem)}<section><form method=post action=/signin>"
@@ -276,8 +276,8 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
     except (ProviderFailed, ProviderRefused) as exc:
         answer = _at_provider(request, archive, exc, following)
     else:
-        # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
-        # leave the new cookie out of what it follows from here.
+        # Answer with a page instead of a redirect: this request comes from another site, and with SameSite=Strict a
+        # browser would not send the new cookie when it follows a redirect.
         target = escape(_landing(request, following, started.principal))
         answer = _page(
             t("Signed in"),
@@ -357,10 +357,10 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
             try:
                 return accounts.sign_in.with_sign_in_link(secret, browser), "/"
             except LinkSpent:
-                return None  # perhaps a link to choose a password: `owner` tells
+                return None  # this may be a link to choose a password: `owner` shows it
         if fields.get("new", "") != fields.get("again", ""):
             raise Invalid("the two passwords differ; type the same twice")
-        # A link without an owner makes the first administrator, who adds the first website next.
+        # A link without an owner creates the first administrator, who then adds the first website.
         is_first = owner() is None and request.app.state.has_pages
         password = fields.get("new", "")[:1024]
         return accounts.sign_in.with_link(
@@ -489,7 +489,7 @@ def _back() -> Response:
 
 def _id(fields: Mapping[str, str]) -> int:
     number = fields.get("id", "")
-    # Longer ones are no ids of ours, and break a database driver.
+    # Longer numbers are not our ids, and break a database driver.
     if not number.isascii() or not number.isdecimal() or len(number) > 18:
         raise Invalid("id: it is no number; load the page again", field="id")
     return int(number)

@@ -68,7 +68,7 @@ def show_admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> Admin
     config = shown_config(row.job, row.source, delay_s=archive.settings.politeness.delay_s)
     if row.latest is None:
         return admin_detail(row, (0, 0), Counts(), config=config, stats={})
-    # Read whole: lists leave out stack and metrics.
+    # Read the whole row: lists omit stack and metrics.
     run = listing.execution(session, row.latest.id) or row.latest
     files = listing.files_of(session, [run.id]).get(run.id, (0, 0))
     counts = listing.counts_of(session, run)
@@ -130,7 +130,7 @@ def audit_log(
         action=action,
         subject=subject,
         since=None if since is None else datetime.combine(since, time(), UTC),
-        # The whole last day counts; after `date.max` there is no day.
+        # Include the whole last day; there is no day after `date.max`.
         until=None if until in (None, date.max) else datetime.combine(until, time(), UTC) + _DAY,
         before=before if cursor is None else decode_id(cursor),
         limit=limit,

@@ -46,7 +46,7 @@ box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolut
 
 def page(title: str, body: str) -> str:
     """Return a page of this host; escapes the title, but expects the body to be HTML."""
-    # A file of its own: the policy of this host's pages allows no style inside them.
+    # Serve it as a separate file: the policy of this host's pages allows no inline styles.
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
@@ -60,7 +60,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     """Show the sources, each with the newest capture of its first page; used when the application is not built."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
-    # Asked for every time: the counted totals may be older than a withdrawal.
+    # Query it every time: the counted totals may be older than a takedown.
     shown = showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
     led = members_among(session, shown)
     rows = []
@@ -125,7 +125,7 @@ class ArchiveStatus:
 @router.get("/api/status", Permission.READ)
 def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
     """Return the public status of the archive: the newest public capture, public sources, and incidents."""
-    # In fixed words: the message of an alert may name hosts and sources that are not public.
+    # Use fixed sentences: an alert's message may name hosts and sources that are not public.
     firing = select_alerts(session, is_firing=True, before=None, limit=len(_INCIDENTS))
     incidents = [Incident(since=one.since, message=_INCIDENTS[AlertName(one.name)]) for one in firing]
     found = totals.read_public(session)
@@ -237,7 +237,7 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
         frontier_completed=crawls.succeeded,
         frontier_failed=crawls.failed,
         total_domains=crawls.domains,
-        # Numbered: names of machines and process ids are not for the public.
+        # Number the workers: names of machines and process ids are not public.
         active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
         worker_heartbeats=[
             WorkerHeartbeat(worker_id=f"worker-{number}", last_heartbeat=owner.heartbeat_at)

@@ -85,14 +85,14 @@ def page_history(
     seen = (key, visibility_mark(session), viewer())
     years, is_cut = counted = counted_years.read(session, seen, lambda own: history.count_years(own, key))
     if not years:
-        # Hidden since the key was found.
+        # The capture was hidden since the key was computed.
         raise NotCaptured(url)
     shown_year = max(years) if year is None else year
 
     def read(own: Session) -> PageHistory:
         return history.page_history(own, key, counted, year=shown_year)
 
-    # A year without captures is quick to read, and must not push out slow ones.
+    # A year without captures is fast to read, and must not evict slow ones from the cache.
     is_costly = is_cut or shown_year in years
     found = histories.read(session, (*seen, shown_year), read) if is_costly else read(session)
     shown = found.captures[at : at + limit]
@@ -163,7 +163,7 @@ def _origins(
 
 
 def _renderer_url(archive: Archive, shown: ReplayOrigins, found: Snapshot) -> str | None:
-    # Not for members' captures: what it replays shares one origin, and its storage.
+    # Do not offer it for members' captures: all its replayed pages share one origin and its storage.
     if shown.root or renderer_folder(archive.settings) is None:
         return None
     return f"{shown.origin}{renderer_path(found.id)}"
@@ -209,7 +209,7 @@ def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> 
 
 
 def _header(name: str, value: str) -> Header:
-    # Bytes that are not UTF-8 are surrogates here, which JSON cannot hold.
+    # Bytes that are not UTF-8 are surrogates here, which JSON cannot represent.
     return Header(name=_whole(name), value=_whole(value).strip())
 
 
@@ -266,7 +266,7 @@ async def capture_parts(request: Request, archive: ArchiveDep, id: SnapshotId) -
     """Return the parts that a page needs, when each was captured, and which are missing."""
 
     def work() -> Response:
-        # On a thread for heavy work: a page is parsed, and three hundred addresses are looked up.
+        # Use a thread for heavy work: this parses a page and looks up three hundred addresses.
         try:
             found = page_parts(archive.database, archive.home, id)
         except DamagedWarc as exc:
@@ -282,7 +282,7 @@ async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) ->
     return await export(request, lambda: pack_capture(archive, id))
 
 
-# Of a package: its index, its list of pages, and what the ZIP format adds.
+# Bytes that a package adds: its index, its list of pages, and the ZIP format.
 _PACKAGING_BYTES = 1_000_000
 
 

@@ -57,7 +57,7 @@ WithNoise = Annotated[NoiseShown, Query(description="`show`: also captures that 
 OnlyType = Annotated[
     ChangeType | None, Query(alias="type", description="Only changes of this kind, among the newest ten thousand.")
 ]
-# Captures that a timeline shows.
+# Number of captures that a timeline shows.
 _HISTORY = 1000
 
 
@@ -85,7 +85,7 @@ def changes(
     scope = scope._replace(unchanged=include_unchanged or scope.unchanged)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
-    # Without a filter the newest of each source: a list of all changes says little.
+    # Without a filter, show the newest crawl of each source: a list of all changes says little.
     elif latest or (source is None and since is None and until is None):
         scope = scope._replace(latest=True)
     events, total, is_exact = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
@@ -118,7 +118,7 @@ async def compare(
     _demand_enabled(archive)
 
     def work() -> Response:
-        # Encoded on the thread for heavy work: a diff of 400 lines would hold up the event loop.
+        # Encode it on the thread for heavy work: a diff of 400 lines would block the event loop.
         found = compare_captures(
             archive.database, archive.home, archive.clock, to_snapshot_id, from_snapshot_id, mode=mode
         )
@@ -158,8 +158,8 @@ def feed(
     """Return the 50 newest changes as RSS, optionally of one kind."""
     _demand_enabled(archive)
     scope = _narrowed(ChangeScope(source_id=source_id_of(session, source)), noise, type_)
-    # Most feeds are full of the newest. Rare changes, or those behind many that the reader may not see, are searched
-    # as far back as in the list.
+    # Most feeds are full with the newest changes. Search for rare ones, or those behind many hidden ones, as far back
+    # as in the list.
     for listed in (4 * MAX_ITEMS, MAX_LISTED):
         events, _, _ = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
         if len(events) == MAX_ITEMS:
@@ -194,7 +194,7 @@ async def site(
 
     def work() -> Streamed:
         with archive.database.read() as session:
-            # Before the first byte: two crawls that cannot be compared are refused with a status, not in the stream.
+            # Check before the first byte: two crawls that cannot be compared get an error status, not a broken stream.
             site_slice(session, from_, to, cursor, limit=1)
         lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
         return Streamed(lines, "application/x-ndjson", {})
@@ -261,7 +261,8 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 browse_url=browse_url(archive.settings, row, for_members=row.id in led),
             )
         )
-        # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.
+        # Compare by address, not by row: a group has pages that differ in their query, which are not versions of each
+        # other.
         before[row.url_hash] = row.id
     return Timeline(
         source_code=source.code,

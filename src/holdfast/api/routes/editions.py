@@ -293,7 +293,7 @@ def readable_editions(
 def coverage(archive: ArchiveDep, session: SessionDep, source: Code, year: Year) -> Coverage:
     """Return how much of a source was captured in a year, out of all intended URLs."""
     row, kept = edition_of(session, source, year)
-    # Not the row's own summary: it names seeds that may have been taken down since.
+    # Do not use the row's own summary: it names seeds that may have been taken down since.
     return coverage_record(row, kept, public_summary(session, row), compared_years(archive.home, kept, row.year))
 
 
@@ -312,7 +312,7 @@ async def coverage_addresses(
 ) -> Response:
     """Return the URLs behind the figures of an edition, optionally of one outcome and reason."""
 
-    # On a thread for heavy work: the table of an edition may have millions of rows.
+    # Use a thread for heavy work: the table of an edition may have millions of rows.
     def work() -> Response:
         named = {"outcome": None if outcome is None else outcome.value, "reason": reason}
         wanted = {name: [value] for name, value in named.items() if value is not None}
@@ -365,7 +365,7 @@ async def edition_differences(
     """
     kinds = [kind.value] if kind is not None else [one.value for one in SiteKind if one != SiteKind.UNCHANGED]
 
-    # On a thread for heavy work: the table of a comparison may have millions of rows.
+    # Use a thread for heavy work: the table of a comparison may have millions of rows.
     def work() -> Response:
         name = f"{comparison_stem(earlier)}.csv"
         rows, following = _rows_of(archive, (source, year), name, {"kind": kinds}, cursor, limit)
@@ -390,7 +390,7 @@ async def coverage_file(
 ) -> Response:
     """Return a file of an edition; captures taken down since it was written are left out."""
 
-    # On a thread for heavy work: the first reader after a withdrawal waits for a copy to be written.
+    # Use a thread for heavy work: the first reader after a takedown waits for a copy to be written.
     def work() -> Streamed:
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)

@@ -45,7 +45,7 @@ async def execution_report(request: Request, reports: RunReportsDep, id: Executi
     """Return the report of a run: its URLs by outcome, reason, status, type, host and depth, and the links that
     were excluded.
     """
-    # All attempts of a run are counted: on a thread for heavy work.
+    # Use a thread for heavy work: this counts all attempts of a run.
     return await heavy_result(request, lambda: reports.read(id))
 
 
@@ -60,7 +60,7 @@ async def failed_urls(
     """Return failed URLs as CSV, newest run first; without a source or run, those of all runs."""
 
     def opened() -> AbstractContextManager[RawDatabase]:
-        # For each slice: another thread may read the next one.
+        # Open a session for each slice: another thread may read the next one.
         return closing(connect(archive.database.url))
 
     def work() -> Streamed:
@@ -71,7 +71,7 @@ async def failed_urls(
                 with raw_db.read() as tx:
                     runs = executions_of(tx, source)
             else:
-                # A run that went on with the frontier of another is accounted for there.
+                # A run that continued another's frontier is counted there.
                 runs = [read_status(raw_db, archive.clock, execution).frontier_id]
         pieces = csv_pieces(run_urls(opened, runs, failed=True, reason=reason))
         headers = {"Content-Disposition": 'attachment; filename="failed-urls.csv"', "Cache-Control": "no-store"}

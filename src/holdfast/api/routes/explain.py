@@ -40,7 +40,7 @@ async def explain_address(
     asked = ExplainRequest(url=url, limit=limit, before=_place(cursor), is_reader=is_reader)
 
     def work() -> Response:
-        # The rules of all sources are applied: on a thread for heavy work.
+        # Use a thread for heavy work: this applies the rules of all sources.
         with archive.database.read() as session:
             return record_response(explain_url(archive, session, asked))
 

@@ -198,7 +198,7 @@ def _index(
         if job_id is not None:
             execution(session, job_id)
         records = records_noted(session, execution_id=job_id, source_id=source_id)
-    # Sorting needs scratch space for all lines at once, and minutes: more than this is a command for an operator.
+    # Sorting takes minutes, and scratch space for all lines: larger exports need an operator's command.
     if records > MAX_RECORDS:
         raise ExportTooLarge(records, MAX_RECORDS)
     scratch = archive.home / "cache"
@@ -232,7 +232,8 @@ def _stream(
 ) -> Response | Streamed:
     """Return the lines as a file; if compressed, as a gzip file that clients do not unpack by themselves."""
     name, media_type = (f"{name}.gz", "application/gzip") if compressed else (name, media_type)
-    # As a file, not as an encoding: a client that unpacks by itself would store something else than it names.
+    # Send gzip as a file, not as an encoding: a client that decompresses by itself would store other bytes than the
+    # name says.
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)

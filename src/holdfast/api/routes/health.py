@@ -79,7 +79,7 @@ _REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
     True: "away",
     False: "ok",
 }
-# Of their own: a monitor is answered however many requests wait for a thread.
+# Use separate threads: a monitor gets a response however many requests wait for a thread.
 _threads = CapacityLimiter(2)
 _LOOK_S = 10.0
 

@@ -33,7 +33,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}
 }
 _LINES = 5000
-# Lines that are compressed and sent at once.
+# Number of lines that are compressed and sent together.
 _PIECE = 500
 Which = Annotated[str, Query(max_length=20, description="`latest`, or the number of an execution.")]
 Level = Annotated[Literal["debug", "info", "warning", "error"], Query(description="Least level of the lines.")]
@@ -62,7 +62,7 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
     """Return a run by number or `latest`; raise JobRefused if it is neither, NotFound if there is no such run."""
     if listing.shown_job(session, job_id, scheduled=False) is None:
         raise JobNotFound
-    # A number that no column holds would be an error of the database, not of the request.
+    # A number that no column can store would be a database error instead of a bad request.
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")
     found = listing.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))

@@ -94,7 +94,7 @@ def list_jobs(
         sort_by=sort_word(sort_by),
         descending=sort_order.lower() != "asc",
         limit=bounded_limit(limit),
-        # A database counts off every row that is left out: an absurd offset would cost as much as reading them all.
+        # A database counts every skipped row: an absurd offset would cost as much as reading them all.
         offset=min(max(offset, 0), MAX_OFFSET),
     )
     rows, total = listing.list_jobs(session, wanted)
@@ -246,7 +246,7 @@ def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobUpserted
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name", "schedule"})
-    # Another interval is no longer the one of its dates.
+    # A new interval no longer matches the dates of the schedule.
     if not wished.keys().isdisjoint({"interval_minutes", "interval_type"}):
         wished["anchor"] = None
     # null counts as left out: every job has a source.
@@ -293,7 +293,7 @@ def retry_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
         return job_record(shown(session, id))
 
 
-# What can be done with a job in each state, where something else was asked for.
+# Possible actions for a job in each state, named when another one was requested.
 _NEXT = {
     State.PENDING.value: "it is queued, and begins when a worker is free",
     State.SCHEDULED.value: "let it run now with POST /api/v2/jobs/{id}/force-run",
@@ -372,11 +372,11 @@ def events(
     limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
 ) -> EventList:
     """Return job events after a given one, oldest first; repeat with `next_after` to follow them."""
-    # Before the events are read: one that comes between the two is asked for again, never missed.
+    # Read this before the events: a client then requests an event in between again and never misses it.
     newest = last_event(session)
     rows = read_events(session, after=after, job_id=job_id, limit=limit)
     found = [JobEventRecord(id=row.id, event=row.name, data=payload(row)) for row in rows]
-    # With fewer than asked for, everything up to the newest was looked at: other jobs' events are not asked for again.
+    # With fewer events than the limit, everything up to the newest was read: continue after other jobs' events.
     seen = max(after, newest) if len(rows) < limit else rows[-1].id
     return EventList(events=found, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
 
@@ -409,7 +409,7 @@ def preview_now(session: SessionDep, job_service: JobServiceDep) -> Rebalance:
 def rebalance_now(admin: AdminWriteDep) -> Rebalance:
     """Move jobs into less busy slots, as the preview shows; jobs that changed meanwhile are not moved."""
     job_service = admin.job_service
-    # Only to take the database's clock: the moves open their own transactions, some hundred at a time.
+    # Open it only for the database's clock: the moves open their own transactions, some hundred at a time.
     with job_service.database.read() as session:
         job_service.look(session)
     done = rebalance(job_service.database, now=job_service.clock.now())

@@ -88,7 +88,7 @@ async def _fetched(archive: Archive, url: str) -> LivePage:
 
 
 async def _apart(work: Callable[[], _Found]) -> _Found:
-    # Not on the threads that all routes share: a site may take seconds. The work refuses more than a few at once.
+    # Do not use the shared threads: a site may take seconds. More than a few concurrent requests are rejected.
     return await run_sync(work, limiter=CapacityLimiter(1))
 
 

@@ -20,7 +20,7 @@ from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Permission, Role
 
-# JSON-RPC, which the OpenAPI document cannot describe: the protocol has a schema of its own.
+# The OpenAPI document cannot describe JSON-RPC: the protocol has its own schema.
 router = LazyRouter(tags=["assistants"], include_in_schema=False)
 
 
@@ -62,8 +62,8 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
     async def run(work: Callable[[], Any], is_heavy: bool) -> Any:
         if is_heavy:
             return await heavy_result(request, work)
-        # For as long as the tool runs, and not until its answer is read: slow readers would take the few permits from
-        # every other route.
+        # Hold the permit while the tool runs, not until its response is read: slow readers would take the few permits
+        # from every other route.
         async with sessions:
             return await run_sync(work)
 

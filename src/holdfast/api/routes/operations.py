@@ -61,7 +61,7 @@ def begin(
     directory = directory_id(service.settings.home)
     with admin.write() as session:
         started = operation_record(long_running.start(session, service.clock, request, directory=directory))
-    # After the commit: before it there is nothing to start.
+    # Wake it after the commit: before that there is nothing to start.
     operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{started.id}"
     return started

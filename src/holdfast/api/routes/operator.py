@@ -174,7 +174,7 @@ def _volumes(settings: Settings) -> list[VolumeRecord]:
         try:
             found.setdefault(folder.stat().st_dev, (folder, []))[1].append(name)
         except OSError:
-            # Not made yet, or its storage is away.
+            # The folder does not exist yet, or its storage is unavailable.
             continue
     shown = []
     for folder, names in found.values():
@@ -291,7 +291,7 @@ def stop_crawl(archive: ArchiveDep, turns: WriteTurnsDep, form: CrawlStopForm) -
 
     404 for an unknown execution; 409 if it has not started, or has ended.
     """
-    # Without the turn to write: to throw away a run that no process holds may take minutes, in short transactions.
+    # Do not hold the write permit: discarding a run that no process holds may take minutes, in short transactions.
     with acting(turns.actor):
         return stop_execution(archive.settings, form.execution, discard=form.discard)
 
@@ -317,6 +317,6 @@ class CleanForm(RequestForm):
 @storage_router.post("/cleanup", Permission.OPERATE)
 def clean_storage(archive: ArchiveDep, frontier: FrontierDep, form: CleanForm) -> CleanReceipt:
     """Remove caches and leftovers of tools; a dry run unless `apply` is true. Captures are never removed."""
-    # Its own connection: large folders take longer than a change to the frontier should wait.
+    # Use a separate connection: large folders take longer than a change to the frontier should wait.
     with acting(frontier.actor), open_runtime(archive.settings) as runtime:
         return clean(runtime, archive.database, form.targets, apply=form.apply)

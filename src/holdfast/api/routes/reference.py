@@ -133,7 +133,7 @@ def reference_page(document: Mapping[str, Any]) -> str:
 
 
 def _marked(text: str) -> str:
-    # Escaped first: only the marks that we put in ourselves are markup.
+    # Escape first: only the tags that we insert are markup.
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 

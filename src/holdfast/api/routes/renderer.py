@@ -31,20 +31,21 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
 router = LazyRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False, any_query=True)
-# ReplayWeb.page takes a package of this size at once; a larger one it would ask for in ranges.
+# ReplayWeb.page loads a package of this size as a whole; a larger one it would request in ranges.
 _MOST_BYTES: Final = 25_000_000
-# It styles itself from its script, and compiles WebAssembly to unpack; frames, workers and answers are this host's.
+# It sets styles from its script, and compiles WebAssembly to decompress; frames, workers and responses are from this
+# host.
 _SOURCES: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-src 'self'; worker-src 'self'; "
     "base-uri 'none'; form-action 'none'"
 )
-# Inside its element: the browser shows it only while no script has made that its own.
+# Place it inside the element: the browser shows it only until a script has defined the element.
 _ABSENT: Final = (
     "ReplayWeb.page does not answer. Its files here (ui.js and sw.js) may be broken, or not its own; the archive's own "
     "view shows this capture, too."
 )
-# On itself, too: in a window of its own it has no more power than in the viewer's frame.
+# Set it on the page itself, too: in its own window it must not have more rights than in the viewer's frame.
 _SANDBOX: Final = "sandbox allow-scripts allow-same-origin allow-forms allow-downloads"
 
 
@@ -62,7 +63,7 @@ def _demand_installed(request: Request, archive: Archive) -> Path:
 def renderer_index(request: Request, archive: ArchiveDep) -> HTMLResponse:
     """Return an empty page: a placeholder until the service worker of ReplayWeb.page responds instead."""
     _demand_installed(request, archive)
-    # Every page around it counts: ours on this host, and the viewer around that.
+    # Name every page around it: ours on this host, and the viewer around that.
     policy = " ".join(("default-src 'none'; frame-ancestors 'self'", *origins_here(request, archive).viewers))
     return HTMLResponse("<!doctype html><title>ReplayWeb.page</title>", headers=_headers(policy))
 
@@ -72,7 +73,7 @@ def renderer_page(request: Request, archive: ArchiveDep, session: SessionDep, id
     """Return the page on which ReplayWeb.page shows a capture."""
     _demand_installed(request, archive)
     found = visible_snapshot(session, id)
-    # In a window of its own nothing else says which page it is, and when it was captured.
+    # In its own window nothing else shows which page it is and when it was captured.
     is_framed = request.headers.get("sec-fetch-dest") == "iframe"
     shown = {
         "source": f"/replay-web-page/captures/{found.id}.wacz",
@@ -120,11 +121,11 @@ async def renderer_package(request: Request, archive: ArchiveDep, id: SnapshotId
 def renderer_file(request: Request, archive: ArchiveDep, file: str) -> Response:
     """Return a file of ReplayWeb.page."""
     folder = _demand_installed(request, archive)
-    # By its name in our own list, never joined to a path as it came.
+    # Look the name up in our own list; never join a given name to a path.
     name = next((one for one in RENDERER_FILES if one == file), None)
     if name is None:
         raise NotFound(f"there is no {file[:60]!r} of ReplayWeb.page here")
-    # A worker is held to the policy of its own script: it asks this host alone.
+    # A worker follows the policy of its own script: it may request only this host.
     return Response(
         (folder / name).read_bytes(), media_type="text/javascript; charset=utf-8", headers=_headers(_SOURCES)
     )

@@ -109,7 +109,7 @@ def takes_gzip(request: Request) -> bool:
 
 def target_behind(request: Request, prefix: str) -> str:
     """Return the part of the request target after a prefix, undecoded and with its query."""
-    # Undecoded: `%2F` and `%3F` in an archived address mean something else than `/` and `?`.
+    # Do not decode it: `%2F` and `%3F` in an archived address differ from `/` and `?`.
     raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
     query = request.scope["query_string"].decode("latin-1")
@@ -125,7 +125,7 @@ def respond(answer: ReplayAnswer) -> Response:
             headers.append((b"content-length", str(len(answer.body)).encode()))
     else:
         response = StreamingResponse(answer.body, answer.status)
-    # Set whole: as a dict, headers that repeat would be lost.
+    # Set the whole list: a dict would lose repeated headers.
     response.raw_headers = headers
     return response
 
@@ -145,14 +145,14 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     """Return a text response, streamed unless it is small; errors before the first chunk are raised."""
     pieces: Iterator[bytes] = (text.encode("utf-8", "replace") for text in gathered(texts, size=_PIECE_CHARS))
     if packed:
-        # The fastest level: the index is read while a client waits, and its lines repeat themselves.
+        # Use the fastest level: a client waits meanwhile, and the lines are repetitive.
         pieces = gathered(gzipped(pieces, level=1), size=_PIECE_CHARS)
     headers = {"Vary": "accept-encoding", "Cache-Control": "no-cache"}
     if packed:
         headers["Content-Encoding"] = "gzip"
     first = next(pieces, b"")
     second = next(pieces, None)
-    # A thread that passes on one piece would cost more than the answer.
+    # A thread that forwards one piece would cost more than the response.
     if second is None:
         return Response(first, media_type=media_type, headers=headers)
     return Streamed(chain((first, second), pieces), media_type, headers)
@@ -202,7 +202,7 @@ async def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response
     return await _in_turn(request, lambda: _web(request, archive, target, body), is_costly=not _CHEAP.match(target))
 
 
-# Captures that are never rewritten: pictures, scripts, bytes as they were. What lies about itself is rewritten in turn.
+# Captures that are never rewritten: images, scripts, original bytes. Captures with a wrong type are rewritten anyway.
 _CHEAP = re.compile(r"[0-9]{1,14}(?:im_|js_|id_)/")
 
 
@@ -249,7 +249,7 @@ def _page_through_time(request: Request, origins: ReplayOrigins, wanted: Address
 
 def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
     asked = replay_request(request, archive, body)
-    # Archived pages are shown on the replay host alone; the application's host has cookies and the API.
+    # Only the replay host shows archived pages; the application's host has cookies and the API.
     if not asked.origins.is_replay:
         return respond(redirect(307, replay_of(request, archive).memento(wanted, asked), []))
     if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
@@ -260,7 +260,7 @@ def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: by
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
     """Make a response readable to scripts of the same site, which need the status even of missing captures."""
     if isinstance(wanted, WantedAddress) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
-        # Otherwise a script sees a network error where its site answered 404.
+        # Otherwise a script sees a network error where its site responded with 404.
         response.headers[READABLE[0]] = READABLE[1]
     return response
 
@@ -289,7 +289,7 @@ def _missing(sentence: str, origins: ReplayOrigins, target: str) -> Response:
         return refuse(404, "Not in this archive", sentence)
     calendar = origins.own_root + replay_path("*", "", wanted.url)
     links = [("All captures of this address", calendar), ("Addresses that begin like it", f"{calendar}*")]
-    # Said of everything that is not here: whether there is anything for members does not show.
+    # Send this for every missing capture: it must not reveal whether members could see one.
     if origins.is_replay and origins.app is not None and isinstance(wanted, WantedAddress):
         path = replay_path(wanted.digits, "", wanted.url) if wanted.digits else f"/web/{safe(wanted.url)}"
         links.append(("For members: ask the archive itself", f"{origins.app}/members{path}"))
@@ -415,7 +415,7 @@ def _parameter(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
-# Not read by the framework: parameters repeat, have two vocabularies, and are refused with one code.
+# Parse them here, not in the framework: parameters repeat, have two vocabularies, and are rejected with one code.
 _CDX_PARAMETERS = [
     _parameter("url", "Required. `*` at the end asks for a prefix, `*.` in front for a domain."),
     _parameter("matchType", "exact, prefix, host, domain, range."),

@@ -61,7 +61,7 @@ Sentences = Annotated[
 class ReportForm(BaseModel):
     """A problem that a reader reports."""
 
-    # Built with its class: FastAPI warns about the body of a request whose model is built later.
+    # Build it with its class: FastAPI warns about a request body whose model is built later.
     model_config = ConfigDict(
         defer_build=False,
         alias_generator=to_camel,
@@ -206,7 +206,7 @@ async def _sent(request: Request) -> dict[str, str]:
     demand_own_origin(request)
     body = (await request.body()).decode("utf-8", "replace")
     try:
-        # Bounded: a form of a million fields would be parsed into a million pairs.
+        # Limit the fields: a form of a million fields would be parsed into a million pairs.
         fields = dict(parse_qsl(body, max_num_fields=_MAX_FIELDS))
     except ValueError:
         fields = {}
@@ -221,7 +221,7 @@ def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, 
     except ValidationError as exc:
         return HTMLResponse(_form(fields, problem=_message(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
-    # A report with a filled honeypot is thanked for, too: a program must not learn that it was caught.
+    # Thank for a report with a filled honeypot, too: a program must not learn that it was caught.
     number = "" if receipt.report_id is None else f" Its number is {receipt.report_id}."
     back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))

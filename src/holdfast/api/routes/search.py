@@ -329,7 +329,7 @@ class ResultForm(StrEnum):
     WACZ = "wacz"
 
 
-# Results of one file: as many as ranking looks at closely; whole sources are exported at /api/exports.
+# Most results of one file: as many as ranking examines closely; /api/exports exports whole sources.
 _TAKEN = 1000
 _COLUMNS = (
     *("snapshot_id", "title", "url", "captured_at", "source", "language", "status", "media_type", "captures"),
@@ -381,7 +381,7 @@ def _first(searching: SearchService, asked: SearchRequest) -> list[Hit]:
 
 def _row(hit: Hit, origins: ReplayOrigins) -> tuple[str | int | datetime | None, ...]:
     row = hit.row
-    # As a capture cites itself: the application's host knows who asks, and leads a member on.
+    # Use the URL of citations: the application's host knows the user, and redirects members.
     host = origins._replace(origin=origins.here) if row.for_members else origins
     permalink = host.memento(digits14(row.captured_at), "", row.url)
     return (

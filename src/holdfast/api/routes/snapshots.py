@@ -76,14 +76,14 @@ def snapshot_detail(request: Request, id: SnapshotId) -> SnapshotDetail:
     return SnapshotDetail(**row | given)
 
 
-# Of a run's configuration: nothing that could hold a secret, and no list of seeds, which may be a million.
+# Fields of a run's configuration without secrets, and without the list of seeds, which may be a million.
 _SETTINGS = (
     *("backend", "scope", "max_depth", "max_pages", "max_bytes", "max_time_s", "delay_s", "robots", "user_agent"),
     *("storage", "sitemaps", "requisites", "include", "exclude"),
 )
 # Other writers may name machines and people in their fields.
 _INFO = ("software", "http-header-user-agent", "robots", "conformsto")
-# Flags and names of people are for operators.
+# Only operators see flags and names of people.
 _OPERATORS = frozenset({"zimit_passthrough_args", "execution_policy", "operator"})
 
 
@@ -101,7 +101,7 @@ def provenance(
     file, execution, job = origin_of(session, found)
     try:
         info = read_warcinfo(locate(archive.home, file.path))
-    # A file that is away or damaged leaves the rest of the answer true.
+    # A missing or damaged file does not affect the rest of the response.
     except HoldfastError:
         info = {}
     return from_row(
@@ -148,7 +148,7 @@ def resolve(
     """Return the capture for a URL and time: of the page, of its www and scheme variants, or of its group."""
     digits = timestamp or digits14(archive.clock.now())
     within = None if job_id is None else holding_of(session, job_id)
-    # A crawl without a file has captured nothing; without the range, all crawls would answer for it.
+    # A crawl without a file has captured nothing; without the range, captures of all crawls would match.
     found = None if job_id is not None and within is None else finding.resolve(session, url, digits, within=within)
     if found is None:
         return Resolved(found=False)
@@ -231,7 +231,7 @@ def page_detail(
 
 
 def _listed(session: SessionDep, search: str, question: SignalQuery, status: PageStatus | None = None) -> PageList:
-    # No domain has a NUL character, and PostgreSQL refuses it.
+    # No domain has a NUL character, and PostgreSQL rejects it.
     if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if search.strip():

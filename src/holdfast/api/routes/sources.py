@@ -80,7 +80,7 @@ router = LazyRouter(tags=["sources"])
 # Records that one response reads, over all its crawls: if a part of a crawl was taken down, the dates of the rest are
 # looked up. Beyond this number, crawls keep their recorded dates, and only the count leaves that part out.
 _FEW_RECORDS = 10_000
-# Crawls of one answer: each takes a few seeks.
+# Most crawls of one response: each takes a few seeks.
 _MOST = 200
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[
@@ -186,7 +186,7 @@ def editions(
     budget = _FEW_RECORDS
     names, endings = job_names(session, ids), run_endings(session, ids)
     for crawl in crawls(session, ids):
-        # Where nothing of a crawl is withdrawn, the dates that the index noted are the truth.
+        # If nothing of a crawl is withdrawn, the dates that the index recorded are correct.
         withdrawn = hidden.get(crawl.execution_id, 0)
         is_looked_at = withdrawn > 0 and crawl.records <= budget
         budget -= crawl.records if is_looked_at else 0
@@ -195,7 +195,7 @@ def editions(
             if is_looked_at
             else _noted_extent(session, crawl, withdrawn)
         )
-        # All of it is withdrawn, or nothing was a page: its existence is not shown.
+        # All of it is withdrawn, or it has no pages: do not show its existence.
         if extent is None:
             continue
         pages, first, last = extent
@@ -239,7 +239,7 @@ def preview(
 
 
 admin_router = LazyRouter(tags=["sources"])
-# Sources of one import: they are written in one transaction, which must stay short.
+# Most sources of one import: one transaction writes them, and must stay short.
 _IMPORTED = 500
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
 _EXAMPLE = {"sources": [{"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"]}}]}
@@ -321,7 +321,8 @@ class _Writing(RequestForm):
         """Accept a source as this API returned it; read-only fields are ignored."""
         check_values(check_fields(content))
         if isinstance(content, dict):
-            # A client reads a source, changes a field and sends it back: what only we write must not be refused.
+            # A client reads a source, changes a field and sends it back: do not reject the fields that only the server
+            # writes.
             return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
         return content
 
@@ -401,7 +402,8 @@ async def preview_of_source(
     """Preview a source without saving it: which URLs are in scope and by which rule, and its next runs."""
 
     def work() -> Response:
-        # On a thread for heavy work: a form asks as it is filled in, and YAML of many thousand seeds takes seconds.
+        # Use a thread for heavy work: a form requests this while it is filled in, and YAML of many thousand seeds takes
+        # seconds.
         return record_response(_previewed(archive, job_service, form), spelling=Spelling.SNAKE)
 
     return await heavily(request, work)
@@ -409,7 +411,7 @@ async def preview_of_source(
 
 def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewForm) -> SourcePreview:
     content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
-    # Refused by its own field before anything is made of it.
+    # Reject it, naming its field, before creating anything.
     JobSpec(source_id=0, interval_minutes=form.interval_minutes, interval_type=form.interval_type).check()
     every = schedule_of(form.interval_minutes, form.interval_type, None)
     with archive.database.read() as session:
@@ -421,7 +423,7 @@ def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewFor
 
 async def _file(request: Request) -> tuple[str, bytes]:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # curl sends application/x-www-form-urlencoded by default: taken for JSON, it is refused with a reason.
+    # curl sends application/x-www-form-urlencoded by default: parse it as JSON, so that the error has a reason.
     form = next((form for form in FORMS if media.endswith(form)), "json")
     return form, await request.body()
 
@@ -437,14 +439,14 @@ async def read_file(
             job_service.check(spec.config)
         return specs
 
-    # A megabyte of YAML takes seconds: it takes one of the few places, or gets 503.
+    # A megabyte of YAML takes seconds: it gets one of the few places for heavy work, or a 503.
     return await heavy_result(request, read)
 
 
 @admin_router.post("/api/v1/sources/import", Permission.OPERATE, errors=(404, 413, 415), openapi_extra=_FILE)
 def import_sources(
     specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
-    admin: AdminWriteDep,  # after the file: a long one is read while others write
+    admin: AdminWriteDep,  # after parsing the file: others may write while a long one is parsed
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
 ) -> SourceImport:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is invalid (the error names

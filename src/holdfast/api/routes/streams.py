@@ -119,11 +119,11 @@ async def stream_log(
     is_over = await run_sync(find, limiter=hub.threads)
     number = None if execution == "latest" else int(execution)
     if is_over and last_event_id and not await run_sync(topic.missed, id, number, last_event_id, limiter=hub.threads):
-        # What a browser's EventSource takes as: do not come back.
+        # An EventSource in a browser does not reconnect after this status.
         return Response(status_code=204)
 
     def replay() -> list[Frame]:
-        # Asked once more, now that the client listens: no poll would report a log that ended in between.
+        # Check again now that the client listens: no poll would report a log that ended in between.
         nonlocal is_over
         is_over = is_over or find()
         return topic.replay(id, number, last_event_id)

@@ -53,10 +53,10 @@ _SILENCE_S = 30.0
 VERSION = "1.0.0"
 _PIECE_TYPE = "application/offset+octet-stream"
 _EXTENSIONS = "creation,checksum,termination,expiration"
-# Bytes that are written by one step on a thread, and between two syncs: a kill costs a client at most the latter.
+# Bytes that one step on a thread writes, and bytes between two syncs: a kill costs a client at most the latter.
 _STEP_BYTES = 1 << 20
 _SYNC_BYTES = 16 << 20
-# Pieces that are taken at once: each keeps the disk and a thread busy.
+# Number of concurrent pieces: each keeps the disk and a thread busy.
 _AT_ONCE = 4
 _METADATA_CHARS = 4096
 _MAX_OFFSET = (1 << 63) - 1
@@ -172,7 +172,7 @@ def _requested(size: int, metadata: str) -> Upload:
         raise FieldRefused("Upload-Metadata.sha256", "it must be 64 hexadecimal digits")
     return Upload(
         size=size,
-        # Shown to people and kept in rows, never used as a path.
+        # This name is displayed and stored, and never used as a path.
         name=clean(given.get("filename", ""), 200) or "upload",
         source_code=source,
         source_name=clean(given["name"], 200) if given.get("name") else None,
@@ -238,7 +238,7 @@ async def append_to_upload(
     try:
         row = await piece.take(request, offset=upload_offset, checksum=upload_checksum)
     except HoldfastError:
-        # A client that is still sending reads no response: the rest is read and dropped first, up to a limit.
+        # A client that is still sending does not read the response: read and drop the rest first, up to a limit.
         await _drop(request)
         raise
     if row.state == UploadState.RECEIVED:
@@ -274,7 +274,8 @@ class _Piece:
         stack = ExitStack()
         try:
             row = await run_sync(self._read)
-            # Before its length is looked at: the protocol has 409 for a client that lost its place, and it asks then.
+            # Check this before its length: the protocol has 409 for a client with a wrong offset, which then requests
+            # the right one.
             if row.state != UploadState.RECEIVING or offset != row.received:
                 raise uploads.UploadOffset(row.id, row.received)
             length = request.headers.get("content-length", "")
@@ -309,12 +310,12 @@ class _Piece:
                 if len(buffer) >= _STEP_BYTES:
                     await run_sync(step, bytes(buffer))
                     buffer.clear()
-                # Without a checksum each part counts as soon as it is on the disk.
+                # Without a checksum, each part counts once it is on disk.
                 if hasher is None and part.offset - synced >= _SYNC_BYTES:
                     row = await run_sync(self._keep, part)
                     synced = part.offset
         except (ClientDisconnect, BodyTooSlow):
-            # What came before the break counts, unless its checksum can never be looked at.
+            # Bytes before the disconnect count, unless their checksum can never be verified.
             if hasher is None:
                 with CancelScope(shield=True):
                     await run_sync(step, bytes(buffer))
@@ -373,7 +374,7 @@ def end_upload(archive: ArchiveDep, admin: AdminWriteDep, id: UploadId) -> Respo
     """End an upload and remove its bytes; rejected while it is being imported: cancel that operation first."""
     with admin.write() as session:
         uploads.terminate(session, admin.job_service.clock, id)
-    # Behind the commit: a row that says it is open never stands without its bytes.
+    # Delete the bytes after the commit: an open row never lacks its bytes.
     remove_part(archive.home, id)
     return Response(status_code=204, headers=_tus())
 

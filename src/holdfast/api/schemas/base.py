@@ -13,7 +13,7 @@ RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
 """An id in a path, a query or a form. Rejects larger numbers here, because a database driver would fail on them."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
-# Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be reported.
+# Most fields of a form: the largest has a dozen. More are rejected together, because each wrong one would be reported.
 _FIELDS = 100
 
 
@@ -42,11 +42,11 @@ def check_values(value: Any) -> None:
 
 
 def _problem(value: Any) -> tuple[list[str], str] | None:
-    # The place is spelled only once something is found: spelled for every value, a deep one would cost as much for each
-    # of its leaves as all names above it are long.
+    # Build the path only when something is found: for every value, a deep one would cost the length of all names above
+    # it per leaf.
     if isinstance(value, dict):
         for name, one in value.items():
-            # Names, too: a JSON column keeps them like values.
+            # Check names, too: a JSON column stores them like values.
             if (found := _problem(name) or _problem(one)) is not None:
                 # The message must not repeat the characters that are invalid.
                 shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")

@@ -65,7 +65,7 @@ def decode_cursor(cursor: str | None, *kinds: type[str] | type[int]) -> Sequence
         place = json.loads(urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (ValueError, UnicodeError, RecursionError):
         raise BadCursor from None
-    # `type(…) is`: true is an int to isinstance. Larger numbers break a database driver, and NUL PostgreSQL.
+    # Use `type(…) is`: true is an int to isinstance. Larger numbers break a database driver, and NUL breaks PostgreSQL.
     if not isinstance(place, list) or [type(part) for part in place] != list(kinds):
         raise BadCursor
     for part in place:
