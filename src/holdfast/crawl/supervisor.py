@@ -26,7 +26,7 @@ from holdfast.crawl.stopping import Stops, obeying_signals
 from holdfast.db.raw import StatementTimeout, last_refusal, synchronise
 from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
-from holdfast.frontier.control_queries import WaitingUrl
+from holdfast.frontier.control import WaitingUrl
 from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
 from holdfast.jobs.executions import StartedRun, WorkTime, read_ending

@@ -3,16 +3,14 @@ pure functions. Crawls use `Frontier` with plain SQL; the lists, figures and act
 """
 
 from holdfast.frontier.frontier import Frontier, FrontierSettings, KnownSignals
-from holdfast.frontier.queries import Account, FrontierStats, OpenAttempt, Summary
+from holdfast.frontier.queries import Account, Summary
 from holdfast.frontier.settling import Settled
 
 __all__ = [
     "Account",
     "Frontier",
     "FrontierSettings",
-    "FrontierStats",
     "KnownSignals",
-    "OpenAttempt",
     "Settled",
     "Summary",
 ]

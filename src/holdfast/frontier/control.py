@@ -2,30 +2,68 @@
 
 All changes affect running crawls, on whatever machine. Each call is one short transaction, or a portion that
 says whether to call again: a purge of a million attempts blocks no other writer, and may be interrupted
-anywhere.
+anywhere. A process detects a change by its time (`changed_since`), releases the domain, and reads the rest with
+its next lease. So only one place applies settings, and a crawl on another machine needs no signal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.audit_events import AuditAction, acting_user, append_event
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.frontier import control_queries as queries
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.politeness import MIN_DELAY_S
-from holdfast.frontier.sql import Connection, FrontierTransaction
+from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.records import Operator, record
-from holdfast.types import DomainChange, FoundUrl
+from holdfast.types import DomainChange, FoundUrl, UrlKind
 from holdfast.values import dataclass
 
 LONGEST_DELAY_S = 3600.0
 PORTION = 1000
 """Attempts closed per transaction: about 30 ms on SQLite."""
+_DOMAIN = "SELECT id, delay_s, is_allowed, paused_at, changed_at FROM domains WHERE name = ?"
+_LOCKED_DOMAIN = Statement(sqlite=_DOMAIN, postgresql=f"{_DOMAIN} FOR UPDATE")
+# A partial index covers only domains that an operator changed, which are few.
+_CHANGED = "SELECT id, changed_at, delay_s FROM domains WHERE changed_at > ? ORDER BY changed_at, id"
+_LATER = {"sqlite": "max(?, coalesce(changed_at, 0) + 1)", "postgresql": "GREATEST(?, coalesce(changed_at, 0) + 1)"}
+_TELL_HOLDERS = """
+ WHERE lease_owner IS NOT NULL AND lease_expires_at > ?
+   AND EXISTS (SELECT 1 FROM queues q WHERE q.execution_id = ? AND q.domain_id = domains.id)"""
+_TELL_ALL = Statement(
+    sqlite=f"UPDATE domains SET changed_at = {_LATER['sqlite']} {_TELL_HOLDERS}",  # noqa: S608 - constants above
+    # Locked in the order of ids before they are changed, as everywhere.
+    postgresql=f"""
+WITH held AS (SELECT id FROM domains {_TELL_HOLDERS} ORDER BY id FOR UPDATE)
+UPDATE domains SET changed_at = {_LATER["postgresql"]} FROM held WHERE domains.id = held.id""",  # noqa: S608
+)
+_WAITING = (
+    "SELECT id, url, url_hash, domain, priority, depth, execution_id FROM added_urls"
+    " WHERE source_id = ? AND id > ? ORDER BY id LIMIT ?"
+)
+_ADD_WAITING = """
+INSERT INTO added_urls (source_id, domain, url_hash, url, priority, depth, execution_id, added_at, added_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, domain, url_hash) DO UPDATE SET priority = excluded.priority, depth = excluded.depth,
+       execution_id = excluded.execution_id, added_at = excluded.added_at, added_by = excluded.added_by"""
+_DROP_WAITING = Statement(
+    sqlite="DELETE FROM added_urls WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql="DELETE FROM added_urls WHERE id = ANY(?::bigint[])",
+)
+# Closed in the frontier that it joined: there is nothing left to do for it. A run that was stopped, cancelled or at a
+# limit closes what it did not get to; that is still wanted.
+_IS_CLOSED = """
+SELECT 1 FROM domains d CROSS JOIN pages p CROSS JOIN page_crawls c
+ WHERE d.name = ? AND p.domain_id = d.id AND p.url_hash = ? AND c.execution_id = ? AND c.domain_id = p.domain_id
+   AND c.page_id = p.id AND c.outcome IS NOT NULL
+   AND NOT (c.outcome = 'excluded' AND (c.reason IN ('stopped', 'cancelled') OR c.reason LIKE 'over_limit:%'))
+   AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id
+                      AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"""
+_IS_RUNNING = "SELECT 1 FROM executions WHERE id = ? AND state = 'running' AND stop_requested IS NULL"
 
 
 class DelayRefused(Invalid):
@@ -95,6 +133,29 @@ class DomainSettings:
     paused_at: Operator[datetime | None]
 
 
+class OperatorSettings(NamedTuple):
+    """Operator settings of a domain; times in microseconds."""
+
+    id: int
+    delay_s: float | None
+    is_allowed: bool
+    paused_at: int | None
+    changed_at: int | None
+
+
+class WaitingUrl(NamedTuple):
+    id: int
+    url: str
+    url_hash: int
+    domain: str
+    priority: int
+    depth: int
+    execution_id: int | None
+
+    def found(self) -> FoundUrl:
+        return FoundUrl(self.url, self.url_hash, self.domain, UrlKind.PAGE, self.depth, self.priority)
+
+
 Audit = Callable[[FrontierTransaction], None]
 """Writes an audit entry, in the transaction of the change."""
 
@@ -115,8 +176,7 @@ class FrontierControl:
         now = to_micros(self._clock.now())
         self._adding.names.ids([name], now=now)
         with self._connection.write() as tx:
-            found = queries.locked_domain(tx, name)
-            assert found is not None
+            found = self._locked(tx, name)
             delay_s = None if update.default_delay else found.delay_s if update.delay_s is None else update.delay_s
             paused_at = (
                 found.paused_at if update.paused is None else (found.paused_at or now) if update.paused else None
@@ -124,7 +184,7 @@ class FrontierControl:
             allowed = found.is_allowed if update.allowed is None else update.allowed
             after = found._replace(delay_s=delay_s, paused_at=paused_at, is_allowed=allowed)
             if after != found:
-                queries.write_domain(tx, after, now=now)
+                _write(tx, after, now=now)
                 audit(tx)
         return DomainSettings(
             domain=name,
@@ -139,21 +199,22 @@ class FrontierControl:
         """Fetch the robots files of a domain again before its next page, also in a running crawl."""
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
-            found = self._known(tx, name)
-            queries.refresh_robots(tx, found.id, now=now)
-            queries.write_domain(tx, found, now=now)
+            found = self._locked(tx, name)
+            tx.execute("UPDATE domains SET robots_after = ? WHERE id = ?", (now, found.id))
+            _write(tx, found, now=now)
             self.audit("domain.robots_refreshed", name)(tx)
 
     def tell_holder(self, name: str, audit: Audit | None = None) -> None:
         """Make the process that holds a domain release it: its leased attempts may be gone."""
         with self._connection.write() as tx:
-            queries.write_domain(tx, self._known(tx, name), now=to_micros(self._clock.now()))
+            _write(tx, self._locked(tx, name), now=to_micros(self._clock.now()))
             if audit is not None:
                 audit(tx)
 
     def tell_holders(self, execution_id: int, audit: Audit) -> None:
+        now = to_micros(self._clock.now())
         with self._connection.write() as tx:
-            queries.tell_holders(tx, execution_id, now=to_micros(self._clock.now()))
+            tx.execute(_TELL_ALL, (now, execution_id, now) if tx.is_postgres else (now, now, execution_id))
             audit(tx)
 
     def write(self, note: Callable[[FrontierTransaction], None]) -> None:
@@ -164,14 +225,16 @@ class FrontierControl:
     def queued_executions(self, name: str) -> tuple[int, list[int]]:
         """Return a domain's id and the executions with open attempts on it; raise `DomainUnknown`."""
         with self._connection.read() as tx:
-            domain_id = queries.known_domain(tx, name)
-            if domain_id is None:
+            rows = tx.execute(_DOMAIN, (name,))
+            if not rows:
                 raise DomainUnknown(name)
+            domain_id = int(rows[0][0])
             return domain_id, [int(row[0]) for row in tx.execute(sql.QUEUES_OF_DOMAIN, (domain_id,))]
 
     def changed_since(self, since: datetime) -> list[DomainChange]:
         with self._connection.read() as tx:
-            return queries.changed_since(tx, to_micros(since))
+            rows = tx.execute(_CHANGED, (to_micros(since),))
+        return [DomainChange(domain_id, from_micros(at), delay_s or 0.0) for domain_id, at, delay_s in rows]
 
     def note_added(
         self,
@@ -187,16 +250,20 @@ class FrontierControl:
         It raises `Conflict`, which undoes both, if the execution given as `running` has ended meanwhile.
         """
         now, by = to_micros(self._clock.now()), acting_user()
+        rows: list[tuple[Any, ...]] = [
+            (source_id, one.domain, one.url_hash, one.url, one.priority, one.depth, execution_id, now, by)
+            for one in sorted(found, key=lambda one: (one.domain, one.url_hash))
+        ]
 
         def write(tx: FrontierTransaction) -> None:
-            if running is not None and not queries.is_running(tx, running):
+            if running is not None and not tx.execute(_IS_RUNNING, (running,)):
                 raise Conflict(f"execution {running} has just ended")
-            queries.note_added(tx, found, source_id=source_id, execution_id=execution_id, now=now, by=by)
+            tx.many(_ADD_WAITING, rows)
             audit(tx)
 
         return write
 
-    def waiting(self, execution_id: int, *, after: int) -> tuple[list[queries.WaitingUrl], int | None]:
+    def waiting(self, execution_id: int, *, after: int) -> tuple[list[WaitingUrl], int | None]:
         """Return unfinished URLs added to an execution's source, and the position to continue from.
 
         URLs that were completed by the run they joined are deleted here.
@@ -204,20 +271,38 @@ class FrontierControl:
         with self._connection.read() as tx:
             sources = tx.execute(sql.SOURCE_OF, (execution_id,))
             source_id = int(sources[0][0]) if sources else -1
-            rows = queries.waiting_urls(tx, source_id=source_id, after=after, limit=PORTION)
-            closed = [row.id for row in rows if queries.is_closed(tx, row)]
+            rows = [WaitingUrl(*row) for row in tx.execute(_WAITING, (source_id, after, PORTION))]
+            closed = [
+                row
+                for row in rows
+                if row.execution_id is not None and tx.execute(_IS_CLOSED, (row.domain, row.url_hash, row.execution_id))
+            ]
         if closed:
-            with self._connection.write() as tx:
-                queries.drop_waiting(tx, closed)
-        done = frozenset(closed)
+            self.write(self.forget_waiting(closed))
+        done = {row.id for row in closed}
         return [row for row in rows if row.id not in done], rows[-1].id if len(rows) == PORTION else None
 
-    def forget_waiting(self, taken: Sequence[queries.WaitingUrl]) -> Callable[[FrontierTransaction], None]:
+    def forget_waiting(self, taken: Sequence[WaitingUrl]) -> Callable[[FrontierTransaction], None]:
         """Return a callable that deletes URLs, to run in the transaction in which a run adopts them."""
-        return lambda tx: queries.drop_waiting(tx, [one.id for one in taken])
 
-    def _known(self, tx: FrontierTransaction, name: str) -> queries.OperatorSettings:
-        found = queries.locked_domain(tx, name)
-        if found is None:
+        def forget(tx: FrontierTransaction) -> None:
+            tx.execute(_DROP_WAITING, (tx.list([one.id for one in taken]),))
+
+        return forget
+
+    @staticmethod
+    def _locked(tx: FrontierTransaction, name: str) -> OperatorSettings:
+        """Return a domain's settings, locked until the transaction ends; raise `DomainUnknown`."""
+        rows = tx.execute(_LOCKED_DOMAIN, (name,))
+        if not rows:
             raise DomainUnknown(name)
-        return found
+        return OperatorSettings(*rows[0])._replace(is_allowed=bool(rows[0][2]))
+
+
+def _write(tx: FrontierTransaction, domain: OperatorSettings, *, now: int) -> None:
+    # Later than any change before it, also within one microsecond: a process knows a change by its moment.
+    changed_at = max(now, (domain.changed_at or 0) + 1)
+    tx.execute(
+        "UPDATE domains SET delay_s = ?, is_allowed = ?, paused_at = ?, changed_at = ? WHERE id = ?",
+        (domain.delay_s, domain.is_allowed, domain.paused_at, changed_at, domain.id),
+    )

@@ -8,14 +8,15 @@ rows           of the page under every identity that a source with it in scope g
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
+from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
-from holdfast.db.models import Source
+from holdfast.db.models import Domain, Page, Source
 from holdfast.errors import UrlRefused
-from holdfast.frontier import explain_queries as queries
 from holdfast.frontier.domains import robots_of_origin
 from holdfast.frontier.explain_domain import explain_domain
 from holdfast.frontier.explain_for_readers import for_readers
@@ -75,7 +76,7 @@ def explain(
     domain = explain_domain(session, url.domain, inside, robots, settings, now=now) if url is not None else None
     # To a reader a page that is taken down is one that was never requested.
     is_hidden = is_reader and bool(withdrawn_among(session, keys={page_key(normalised)}))
-    pages = [] if is_hidden else queries.page_ids(session, _identities(url, judged))
+    pages = [] if is_hidden else _page_ids(session, _identities(url, judged))
     number = hash64(normalised)
     snapshots = explain_snapshots(
         session,
@@ -150,3 +151,15 @@ def _address(bare: str, refused: str | None, spelling: Spelling | None, normalis
         origin=url.origin if url is not None else None,
         priority=priority(url.normalised, None) if url is not None else None,
     )
+
+
+def _page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[int]:
+    if not identities:
+        return []
+    rows = session.scalars(
+        select(Page.id)
+        .join(Domain, Domain.id == Page.domain_id)
+        .where(tuple_(Domain.name, Page.url_hash).in_(sorted(identities)))
+        .order_by(Page.id)
+    )
+    return list(rows)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import digits14, moment_or_none
-from holdfast.db.models import PageCrawl, Snapshot, Source
-from holdfast.frontier import explain_queries as queries
+from holdfast.db.models import Execution, Job, Page, PageCrawl, Snapshot, Source, WarcFile
 from holdfast.frontier.attempts import capture_of
-from holdfast.frontier.explain_queries import AttemptOnPage
 from holdfast.frontier.explain_records import (
     ExplainedAttempt,
     ExplainedAttempts,
@@ -35,6 +35,13 @@ ReplayPath = Callable[[str, str, str], str]
 """Returns the path of a replayed capture: of its 14 digits, the modifier and the URL."""
 
 
+class AttemptOnPage(NamedTuple):
+    attempt: PageCrawl
+    found_on: str | None
+    job_id: int | None
+    source: str | None
+
+
 def explain_attempts(
     session: Session,
     pages: Sequence[int],
@@ -45,10 +52,10 @@ def explain_attempts(
 ) -> ExplainedAttempts:
     """Return attempts older than `before`, newest first; `seen` filters out those the viewer may not see."""
     older = [] if before is None else [PageCrawl.id < before]
-    rows = queries.attempts_on(session, pages, *seen, *older, limit=limit + 1)
+    rows = attempts_on(session, pages, *seen, *older, limit=limit + 1)
     shown = rows[:limit]
-    captures = queries.captures_by_id(session, {capture_of(row.attempt) for row in shown})
-    paths = queries.file_paths(session, {row.attempt.warc_file_id for row in shown})
+    captures = _captures_by_id(session, {capture_of(row.attempt) for row in shown})
+    paths = _file_paths(session, {row.attempt.warc_file_id for row in shown})
     return ExplainedAttempts(
         items=[_attempt(row, captures, paths) for row in shown],
         next=str(shown[-1].attempt.id) if len(rows) > limit else None,
@@ -123,8 +130,8 @@ def explain_snapshots(
     seen: Sequence[ColumnElement[bool]] = (),
 ) -> ExplainedSnapshots:
     """Return the newest captures, taken down or not, and their total; `seen` as in `explain_attempts`."""
-    number, first, last, others = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
-    rows = queries.newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
+    number, first, last, others = _count_captures(session, url_hash=url_hash, key=key, seen=seen)
+    rows = _newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
     keys = {one.page_key or one.url_key for one, _ in rows}
     hidden = withdrawn_among(session, snapshots=[one.id for one, _ in rows], keys=keys)
     told = ExplainedSnapshots(
@@ -178,7 +185,8 @@ def explain_visibility(
     # Captures and not withdrawals: one may hide many, which show the body that it withdraws.
     gone = count_withdrawn(session, url_hash=url_hash, most=COUNTED) if single else 0
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
-    captured = queries.sources_of_captures(session, url_hash=url_hash)
+    ids = select(Snapshot.source_id).where(Snapshot.url_hash == url_hash).limit(COUNTED).distinct()
+    captured = list(session.scalars(select(Source).where(Source.id.in_(ids)).order_by(Source.code)))
     sources = captured or in_scope
     members = [source.code for source in sources if source.visibility == Visibility.MEMBERS]
     seen = _seen_by(bool(page) or is_all, bool(single), len(members), len(sources))
@@ -216,3 +224,70 @@ def _visibility_sentence(
         which = "all" if seen is Seen.NOBODY else some
         parts.append(f"{which} of its captures {'is' if which == '1' else 'are'} withdrawn: {single[0].reason}")
     return "; ".join(parts) or "everybody may see it"
+
+
+def attempts_on(session: Session, pages: Sequence[int], *where: ColumnElement[bool], limit: int) -> list[AttemptOnPage]:
+    """Return attempts at these pages, newest first."""
+    if not pages:
+        return []
+    via = aliased(Page)
+    rows = session.execute(
+        select(PageCrawl, via.url, Job.id, Source.code)
+        .outerjoin(via, via.id == PageCrawl.via_page_id)
+        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
+        .outerjoin(Job, Job.id == Execution.job_id)
+        .outerjoin(Source, Source.id == Job.source_id)
+        .where(PageCrawl.page_id.in_(pages), *where)
+        .order_by(PageCrawl.id.desc())
+        .limit(limit)
+    )
+    return [AttemptOnPage(*row) for row in rows]
+
+
+def _captures_by_id(session: Session, ids: Collection[int | None]) -> dict[int | None, Snapshot]:
+    """Return captures by id; those not indexed yet are missing."""
+    known = [number for number in ids if number is not None]
+    return {row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(known)))} if known else {}
+
+
+def _file_paths(session: Session, ids: Collection[int | None]) -> dict[int | None, str]:
+    """Return the paths of WARC files as stored in their rows, except discarded files."""
+    known = [number for number in ids if number is not None]
+    if not known:
+        return {}
+    rows = session.execute(
+        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(known), WarcFile.state != "discarded")
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def _count_captures(
+    session: Session, *, url_hash: int, key: str | None, seen: Sequence[ColumnElement[bool]] = ()
+) -> tuple[int, datetime | None, datetime | None, int]:
+    """Return the number and time range of a page's captures; with a key, also the number of its other spellings'."""
+    this = and_(Snapshot.url_hash == url_hash, *seen)
+    counted = select(Snapshot.id).where(this).limit(COUNTED + 1).subquery()
+    count = session.scalar(select(func.count()).select_from(counted)) or 0
+    first, last = (
+        session.scalar(select(Snapshot.captured_at).where(this).order_by(order, Snapshot.id).limit(1))
+        for order in (Snapshot.captured_at, Snapshot.captured_at.desc())
+    )
+    others = 0
+    if key is not None:
+        other = select(Snapshot.id).where(Snapshot.url_key == key, Snapshot.url_hash != url_hash, *seen).limit(COUNTED)
+        others = session.scalar(select(func.count()).select_from(other.subquery())) or 0
+    return count, first, last, others
+
+
+def _newest_captures(
+    session: Session, *, url_hash: int, limit: int, seen: Sequence[ColumnElement[bool]] = ()
+) -> list[tuple[Snapshot, str | None]]:
+    """Return the newest captures of a page with their sources' codes, including those taken down."""
+    rows = session.execute(
+        select(Snapshot, Source.code)
+        .outerjoin(Source, Source.id == Snapshot.source_id)
+        .where(Snapshot.url_hash == url_hash, *seen)
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )
+    return [(snapshot, code) for snapshot, code in rows]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros
-from holdfast.db.models import Execution, PageCrawl
-from holdfast.frontier import explain_queries as queries
-from holdfast.frontier.explain_queries import AttemptOnPage
+from holdfast.db.models import AddedUrl, Execution, PageCrawl, Queue, Source
+from holdfast.frontier.explain_history import AttemptOnPage, attempts_on
 from holdfast.frontier.explain_records import (
     ExplainedDomain,
     ExplainedOutlook,
@@ -38,8 +38,8 @@ def explain_outlook(
     now: datetime,
 ) -> ExplainedOutlook:
     at_work = {run.frontier_id for one in judged.in_scope for run in one.runs if run.frontier_id is not None}
-    ended = queries.ended_attempts(session, pages, at_work)
-    queued = queries.attempts_on(session, pages, PageCrawl.outcome.is_(None), limit=_ATTEMPTS)
+    ended = _ended_attempts(session, pages, at_work)
+    queued = attempts_on(session, pages, PageCrawl.outcome.is_(None), limit=_ATTEMPTS)
     turns = [
         *_added(session, judged),
         *(_queued(session, row, domain, now) for row in queued),
@@ -56,7 +56,7 @@ def explain_outlook(
 
 def _added(session: Session, judged: Judgements) -> Iterator[ExplainedTurn]:
     identities = {(one.domain, one.hash64) for one in judged.spellings}
-    for added, code in queries.added_by_hand(session, identities):
+    for added, code in _added_by_hand(session, identities):
         why = f"{added.added_by} added it on {added.added_at:%Y-%m-%d %H:%M}; the next run of {code} takes it"
         yield turn(OutlookKind.SCHEDULED, source=code, sentence=why)
 
@@ -75,14 +75,14 @@ def _why_never(judged: Judgements, domain: ExplainedDomain | None) -> str:
 
 def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None, now: datetime) -> ExplainedTurn:
     attempt = row.attempt
-    at_work = queries.execution_at_work_on(session, attempt.execution_id)
+    at_work = _execution_at_work_on(session, attempt.execution_id)
     number = at_work.id if at_work is not None else attempt.execution_id
     facts: dict[str, object] = {"source": row.source, "job": row.job_id, "execution": number}
     if at_work is None or at_work.state not in _OPEN:
         state = at_work.state if at_work is not None else "gone"
         why = f"it is in the queue of execution {number}, which is {state} and sends no more requests"
         return turn(OutlookKind.WAITS, **facts, sentence=f"{why}; the next run of {row.source or 'its source'} may")
-    place = queries.place_of(session, attempt)
+    place = _place_of(session, attempt)
     facts["place"] = place
     if at_work.state == "stopped":
         return turn(
@@ -99,7 +99,7 @@ def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None
     if domain is not None and domain.paused_since is not None:
         why = f"it is number {place} in the queue of execution {number}, and an operator has paused {domain.name}"
         return turn(OutlookKind.WAITS, **facts, sentence=why)
-    moments = [attempt.scheduled_for, queries.queue_due_at(session, attempt)]
+    moments = [attempt.scheduled_for, _queue_due_at(session, attempt)]
     dates = [from_micros(one) for one in moments if one]
     if domain is not None:
         dates += [one for one in (domain.next_allowed_at, domain.circuit_open_until) if one is not None]
@@ -155,3 +155,74 @@ def _forbidden(one: SourceJudgement, robots: ExplainedRobots, domain: ExplainedD
     if robots.allowed is False and robots.line is not None and one.told.robots != "ignore":
         return f"{robots.sentence}; it is requested again when robots.txt changes"
     return None
+
+
+def _ended_attempts(session: Session, pages: Sequence[int], runs: Collection[int]) -> dict[int | None, PageCrawl]:
+    """Return the last attempt at these pages in each run (by the run that owns the frontier), if it ended."""
+    if not pages or not runs:
+        return {}
+    rows = session.scalars(
+        select(PageCrawl)
+        .where(PageCrawl.page_id.in_(pages), PageCrawl.execution_id.in_(runs))
+        .order_by(PageCrawl.attempt, PageCrawl.id)
+    )
+    last = {row.execution_id: row for row in rows}
+    return {number: row for number, row in last.items() if row.outcome is not None}
+
+
+def _added_by_hand(session: Session, identities: Collection[tuple[str, int]]) -> list[tuple[AddedUrl, str]]:
+    """Return where a person added a page for the next run of a source, with the source's code."""
+    if not identities:
+        return []
+    rows = session.execute(
+        select(AddedUrl, Source.code)
+        .join(Source, Source.id == AddedUrl.source_id)
+        .where(tuple_(AddedUrl.domain, AddedUrl.url_hash).in_(sorted(identities)), AddedUrl.execution_id.is_(None))
+        .order_by(AddedUrl.id)
+        .limit(50)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def _place_of(session: Session, attempt: PageCrawl) -> int:
+    """Return the position of an attempt in its queue, counted up to COUNTED plus one."""
+    same = (
+        PageCrawl.execution_id == attempt.execution_id,
+        PageCrawl.domain_id == attempt.domain_id,
+        PageCrawl.outcome.is_(None),
+    )
+    if attempt.scheduled_for is None:
+        ahead = and_(
+            PageCrawl.scheduled_for.is_(None),
+            or_(
+                PageCrawl.priority > attempt.priority,
+                and_(PageCrawl.priority == attempt.priority, PageCrawl.id < attempt.id),
+            ),
+        )
+    else:
+        # Deferred attempts come after all attempts without a scheduled time.
+        ahead = or_(
+            PageCrawl.scheduled_for.is_(None),
+            PageCrawl.scheduled_for < attempt.scheduled_for,
+            and_(PageCrawl.scheduled_for == attempt.scheduled_for, PageCrawl.id < attempt.id),
+        )
+    found = select(PageCrawl.id).where(*same, ahead).limit(COUNTED).subquery()
+    return 1 + (session.scalar(select(func.count()).select_from(found)) or 0)
+
+
+def _queue_due_at(session: Session, attempt: PageCrawl) -> int | None:
+    """Return the earliest time at which an attempt's queue is polled, in microseconds."""
+    return session.scalar(
+        select(Queue.due_at).where(Queue.execution_id == attempt.execution_id, Queue.domain_id == attempt.domain_id)
+    )
+
+
+def _execution_at_work_on(session: Session, frontier_id: int) -> Execution | None:
+    """Return the execution that currently works on a frontier: its own, or the last one that continues it."""
+    job_id = select(Execution.job_id).where(Execution.id == frontier_id).scalar_subquery()
+    return session.scalars(
+        select(Execution)
+        .where(Execution.job_id == job_id, or_(Execution.id == frontier_id, Execution.frontier_id == frontier_id))
+        .order_by(Execution.id.desc())
+        .limit(1)
+    ).one_or_none()

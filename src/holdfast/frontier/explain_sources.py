@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from sqlalchemy import String, case, cast, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.frontier import explain_queries as queries
 from holdfast.frontier.explain_records import ExplainedSource, ExplainedSources, ExplainedTurn
 from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed, registrable
@@ -115,7 +115,7 @@ def judge_sources(
     Sources that name its site come first: in an archive with very many seeds, not all sources are judged.
     """
     found: list[SourceJudgement] = []
-    ids, seeds = queries.sources_to_judge(session, _site(text), limit=_SOURCES + 1), 0
+    ids, seeds = _sources_to_judge(session, _site(text), limit=_SOURCES + 1), 0
     for at in range(0, min(len(ids), _SOURCES), _AT_ONCE):
         for one in find_next_runs(session, ids[at : at + _AT_ONCE], settings, now):
             seeds += len(one.plan.seeds) if one.plan is not None else 0
@@ -189,3 +189,10 @@ def _sentence(code: str, verdict: ScopeVerdict | None, plan: CrawlPlan | None, p
     if verdict.rule == "max_depth":
         return f"{code} excludes it: it requests its seeds only"
     return f"{code} excludes it: it lies outside the scope {what!r} of its seeds"
+
+
+def _sources_to_judge(session: Session, name: str, *, limit: int) -> list[int]:
+    """Return source ids: those whose configuration contains a name first, then the others by code."""
+    holds = (column.contains(name, autoescape=True) for column in (Source.base_url, cast(Source.config, String)))
+    named = case((or_(*holds), 0), else_=1)
+    return list(session.scalars(select(Source.id).order_by(named, Source.code).limit(limit)))

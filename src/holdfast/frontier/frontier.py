@@ -17,8 +17,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
-from holdfast.frontier.control import FrontierControl
-from holdfast.frontier.control_queries import WaitingUrl
+from holdfast.frontier.control import FrontierControl, WaitingUrl
 from holdfast.frontier.leasing import FrontierLeases, moment, robots_of_origin
 from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
