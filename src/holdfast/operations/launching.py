@@ -21,6 +21,7 @@ from holdfast.operations.long_running import HeldOperation, OperationLeases
 from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import directory_id
+from holdfast.processes.restarts import Restarts
 from holdfast.processes.runfile import RunFile
 
 MODULE: Final = f"{__package__}.process"
@@ -30,7 +31,6 @@ AT_ONCE: Final = 2
 _LOOK_S = 1.0
 _EXPIRE_S = 60.0
 _END_S = 10.0
-_LONGEST_REST_S = 60.0
 _log = log.get()
 
 
@@ -49,7 +49,7 @@ class OperationLauncher:
         )
         self._wake, self._ending = threading.Event(), threading.Event()
         self._children: list[ChildProcess] = []
-        self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
+        self._restarts, self._not_before, self._expired_at = Restarts(), 0.0, -_EXPIRE_S
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
     def start(self) -> None:
@@ -125,14 +125,12 @@ class OperationLauncher:
             # An operation that kills its process is started again, but not as fast as it can die.
             if code := child.poll():
                 self._rest(now)
-                _log.error("operation.process_died", status=code, times=self._crashes)
+                _log.error("operation.process_died", status=code, again_in_s=round(self._not_before - now, 2))
             else:
-                self._crashes = 0
+                self._restarts = Restarts()
 
     def _rest(self, now: float) -> None:
-        self._crashes += 1
-        # Bounded before it is raised: after a thousand crashes the power alone would be an error.
-        self._not_before = now + min(2.0 ** min(self._crashes, 10), _LONGEST_REST_S)
+        self._not_before = now + self._restarts.wait_after_end(now)
 
 
 def _started(settings: Settings, held: HeldOperation) -> ChildProcess:

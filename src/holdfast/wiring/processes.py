@@ -10,20 +10,18 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.processes.parent_death import die_with
+from holdfast.processes.restarts import LONGEST_S, Restarts
 from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 _log = log.get()
 # Set in each child: its application is created from an import path and cannot otherwise learn its number.
 _this: ServedProcess | None = None
-# Pause before a restart: a child that dies at once would be started hundreds of times a second.
-_REST_S = 1.0
 _READY = b"."
 
 
@@ -42,6 +40,10 @@ class ServingProcesses:
         self._places = SharedPlaces(count)
         self._numbers: dict[int, int] = {}
         self._begun: dict[int, float] = {}
+        # However often they die, for there may be no other process that serves readers.
+        self._restarts = [Restarts(failing_s=LONGEST_S) for _ in range(count)]
+        self._due: dict[int, float] = {}
+        """When each dead child is restarted (monotonic)."""
         self._answering = 0
         self._is_stopping = False
 
@@ -65,8 +67,8 @@ class ServingProcesses:
 
     def _watch(self, woken: int, ready: Callable[[], None]) -> int:
         failed, deadline = False, float("inf")
-        while self._numbers:
-            patience = max(0.0, deadline - self._clock.monotonic())
+        while self._numbers or self._due:
+            patience = max(0.0, min([deadline, *self._due.values()]) - self._clock.monotonic())
             heard, _, _ = select.select([woken, self._said], [], [], min(patience, 3600.0))
             if self._clock.monotonic() >= deadline:
                 self._tell(signal.SIGKILL)
@@ -86,13 +88,17 @@ class ServingProcesses:
                     failed, deadline = True, self._stop()
                     continue
                 _log.warning("api.process_died", process=number, status=code)
-                self._rest(number)
-                self._begin(number)
+                self._due[number] = self._restart_at(number)
+            for number, at in list(self._due.items()):
+                if self._clock.monotonic() >= at:
+                    del self._due[number]
+                    self._begin(number)
         return 1 if failed else 0
 
     def _stop(self) -> float:
         """Let all children finish their requests; return the deadline."""
         self._is_stopping = True
+        self._due.clear()
         self._tell(signal.SIGTERM)
         return self._clock.monotonic() + self._drain_s
 
@@ -110,10 +116,10 @@ class ServingProcesses:
             ended.append((self._numbers.pop(pid), os.waitstatus_to_exitcode(status)))
         return ended
 
-    def _rest(self, number: int) -> None:
-        left = self._begun[number] + _REST_S - self._clock.monotonic()
-        if left > 0:
-            time.sleep(left)
+    def _restart_at(self, number: int) -> float:
+        restarts, now = self._restarts[number], self._clock.monotonic()
+        restarts.runs_since(self._begun[number], now)
+        return now + restarts.wait_after_end(now)
 
     def _say_ready(self) -> None:
         os.write(self._saying, _READY)

@@ -46,6 +46,15 @@ def test_ten_ends_in_a_minute_are_failing_and_a_minute_of_running_is_not() -> No
     assert restarts.wait_after_end(now + 3 * WINDOW_S) < 1
 
 
+def test_restarts_wait_at_most_their_limit_while_failing() -> None:
+    restarts = Restarts(failing_s=5.0)
+
+    waits = [restarts.wait_after_end(now) for now in range(2 * DEATHS)]
+
+    assert restarts.is_failing
+    assert max(waits) == 5.0
+
+
 @pytest.mark.parametrize("line", ["plain words", '["event"]', '{"event": 1}', "{broken", "[" * 20_000, "{" * 20_000])
 def test_a_line_that_is_no_event_begins_with_its_part(line: str) -> None:
     assert labelled("api", line, for_people=False) == f"api | {line}"

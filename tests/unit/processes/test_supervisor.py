@@ -48,7 +48,7 @@ from holdfast.processes import restarts
 from holdfast.processes.part_process import ServicePart
 home, drain_s, programs = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
 log.configure("INFO")
-restarts._FIRST_S, restarts._LONGEST_S = 0.01, 0.05
+restarts._FIRST_S, restarts.LONGEST_S = 0.01, 0.05
 parts = [
     ServicePart(name=name, command=(sys.executable, "-S", "-c", program), is_front=name == "front")
     for name, program in programs.items()
