@@ -121,8 +121,6 @@ class Columns:
     doc_profile: npt.NDArray[np.int32]
     """Place in `doc_profiles`, for three facets in one pass."""
     doc_profiles: Table
-    author_example: npt.NDArray[np.int64]
-    """A document by each author, to read the name from; the first place means no author."""
     doc_print: npt.NDArray[np.uint64]
     """Fingerprints, one row per document; zeros for missing ones."""
     languages: tuple[str, ...]
@@ -189,9 +187,6 @@ class Columns:
         """Return the rows whose group's URL has one of these hashes, in the order of time."""
         places = self.of_group.rows(self.groups.known(hashes))[0]
         return np.sort(self.of_address.rows(places)[0])
-
-    def author_name(self, place: int) -> str:
-        return self.authors.at(int(self.author_example[place]))
 
     def host_place(self, host: str) -> int:
         """Return the place of a host; -1 if it has no URL."""
@@ -289,7 +284,7 @@ def page_keys(groups: npt.NDArray[np.integer[Any]], sources: npt.NDArray[np.inte
 
 def _by_document(docs: Table, most: int) -> dict[str, Any]:
     named = np.flatnonzero(docs["author"])
-    hashes, example, place_of = np.unique(docs["author"][named], return_index=True, return_inverse=True)
+    hashes, place_of = np.unique(docs["author"][named], return_inverse=True)
     # The first place is for no author.
     author = np.zeros(len(docs), np.int64)
     author[named] = place_of + 1
@@ -303,7 +298,6 @@ def _by_document(docs: Table, most: int) -> dict[str, Any]:
         "doc_profiles": doc_profiles(codes),
         "doc_profile_codes": Numbering(codes, -1),
         "author_hashes": Numbering(hashes.astype(np.int64), -1),
-        "author_example": np.append(0, named[example]),
     }
 
 

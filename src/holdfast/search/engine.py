@@ -332,9 +332,9 @@ class IndexReader:
         found: list[tuple[str, int]] = self._searcher.terms_with_prefix("words", prefix, limit=limit)
         return found
 
-    def with_word(self, word: str, *, limit: int) -> Ids:
+    def with_word(self, word: str, *, limit: int) -> MatchedKeys:
         """Return documents with exactly this word, folded: the stem of a misspelling may be one of another language."""
-        return self._ask(_constant(_term("words", word)), limit).keys
+        return self._ask(_constant(_term("words", word)), limit)
 
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms (`intitle:`)."""

@@ -73,7 +73,7 @@ def _with_documents(columns: Columns, docs: Table, first: int) -> Columns:
     # The first place is for no author.
     author = np.zeros(len(docs), np.int64)
     named = np.flatnonzero(docs["author"])
-    hashes, place, new_authors = columns.author_hashes.numbered(docs["author"][named].astype(np.int64))
+    hashes, place, _ = columns.author_hashes.numbered(docs["author"][named].astype(np.int64))
     author[named] = place + 1
     codes = doc_profile_codes(docs, author)
     profiles, profile, new_profiles = columns.doc_profile_codes.numbered(codes)
@@ -92,7 +92,6 @@ def _with_documents(columns: Columns, docs: Table, first: int) -> Columns:
         columns,
         languages=languages,
         author_hashes=hashes,
-        author_example=np.concatenate((columns.author_example, first + named[new_authors])),
         doc_profile_codes=profiles,
         doc_profiles=np.concatenate((columns.doc_profiles, doc_profiles(codes[new_profiles]))),
     )

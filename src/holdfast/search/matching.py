@@ -57,7 +57,7 @@ _ALIKE: Final = 4
 _RANGE: Final = 500
 # Words that are read for one word at most.
 _READ: Final = 20_000
-# Near words that are tried until one may be shown.
+# Near words that visible documents have, the most frequent ones, of which the best are kept.
 _TRIED: Final = 20
 # Near words of one word that are kept, and queries made of them that are asked until one finds pages.
 _OFFERED: Final = 4
@@ -65,8 +65,8 @@ _MEANINGS: Final = 6
 
 _WEIGHTS: Final = TextWeights()
 
-Shown = Callable[[str], bool]
-"""Returns True if a word occurs in visible content: suggestions must not reveal content under a takedown."""
+Seen = Callable[[str], int]
+"""Returns the number of visible documents with a word, up to a limit: corrections must not reveal hidden content."""
 
 
 class Vocabulary(Protocol):
@@ -76,7 +76,7 @@ class Vocabulary(Protocol):
 
 
 def corrected(
-    vocabulary: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown, *, known: Container[str] = ()
+    vocabulary: Vocabulary, words: Sequence[str], budget: Budget, seen: Seen, *, known: Container[str] = ()
 ) -> list[tuple[str, ...]]:
     """Return the words with unknown ones corrected, the likeliest first; those in `known` stay as they are.
 
@@ -85,7 +85,7 @@ def corrected(
     """
     near: list[list[str]] = []
     for word in words:
-        found = [word] if word in known else nearest(vocabulary, word, budget, shown)
+        found = [word] if word in known else nearest(vocabulary, word, budget, seen)
         if not found:
             return []
         near.append(found)
@@ -97,24 +97,24 @@ def corrected(
     return [best, *turned][:_MEANINGS]
 
 
-def nearest(vocabulary: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[str]:
-    """Return probable corrections: the fewest edits, then the most documents; the word itself if it exists.
+def nearest(vocabulary: Vocabulary, word: str, budget: Budget, seen: Seen) -> list[str]:
+    """Return probable corrections: the fewest edits, then the most visible documents; the word itself if it exists.
 
     One edit in a word of four or five letters, two in a longer one; none in a shorter one or in an unspaced script,
     where almost any other word would fit.
     """
     budget.check()
     # A word that occurs only in withdrawn text counts as unknown: a correction to it would reveal that it occurs.
-    if shown(word):
+    if seen(word):
         return [word]
     if not _SHORTEST <= len(word) <= _LONGEST or is_unspaced(word):
         return []
     # Two edits turn a short word into almost any other.
     stages = (_one_edit, _two_edits) if len(word) > 5 else (_one_edit,)
     for stage in stages:
-        near = sorted(stage(vocabulary, word, budget))[:_TRIED]
-        if found := list(islice((term for _, _, term in near if shown(term)), _OFFERED)):
-            return found
+        near = ((edits, -seen(term), count, term) for edits, count, term in sorted(stage(vocabulary, word, budget)))
+        if found := sorted(islice((one for one in near if one[1]), _TRIED)):
+            return [term for *_, term in found[:_OFFERED]]
     return []
 
 
@@ -194,7 +194,7 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
-# Documents that are read to see whether a word occurs in anything that may be shown.
+# Visible documents of a word that are counted.
 _WITNESSES: Final = 1_000
 NAMED_ADDRESSES: Final = 2_000
 # Documents with some of the words, the best of them.
@@ -255,12 +255,12 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
 def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     words = question.words
 
-    def is_shown(word: str) -> bool:
-        return _is_shown(reader, columns, word, reach)
+    def seen(word: str) -> int:
+        return visible_documents(reader, columns, word, reach)
 
     asked = asked_words(words, question.text)
     # A form of a word counts only beside another word: alone, it may be a form of a word of another language.
-    known = {word for word in words.words if is_shown(word) or _stands_beside(reader, columns, word, words, reach)}
+    known = {word for word in words.words if seen(word) or _stands_beside(reader, columns, word, words, reach)}
     if known.issuperset(words.words) and (match := _some_words(reader, columns, asked, reach)) is not None:
         return match
     parts = _substrings(reader, columns, question, reach)
@@ -270,7 +270,7 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach
     fixed = {*question.named, *(word for piece in quoted_in(question.text) for word in words_of(piece))}
     own = tuple(word for word in words.words if word not in fixed)
     kept = tuple(word for word in words.words if word in fixed)
-    for near in corrected(reader, own, reach.budget, is_shown, known=known):
+    for near in corrected(reader, own, reach.budget, seen, known=known):
         changed = replace(words, words=(*near, *kept))
         wanted = replace(asked_words(changed, " ".join(changed.words)), required=asked.required)
         match = _worded(reader, columns, wanted, reach)
@@ -298,10 +298,12 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
     return replace(match, mode=MatchMode.SOME_WORDS, shown=Words(words=asked.words, phrases=pairs))
 
 
-def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
+def visible_documents(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> int:
+    """Return the number of visible documents with exactly this word, counting up to 1,000."""
     reach.budget.check()
-    documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
-    return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
+    found = best_documents(partial(reader.with_word, word), columns, reach, _WITNESSES)
+    rows = columns.of_document.rows(columns.documents.known(found.keys))[0]
+    return len(np.unique(columns.doc[rows[reach.shows(rows)]]))
 
 
 def _stands_beside(reader: IndexReader, columns: Columns, word: str, words: Words, reach: SearchReach) -> bool:
@@ -369,7 +371,8 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     if asked.accented:
         # As much as the best text: without its accents a word may be another one.
         as_typed = np.zeros(columns.documents.none + 1, np.float32)
-        as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = asked.evidence
+        typed = best_documents(partial(reader.accented, asked), columns, reach, reach.scan)
+        as_typed[columns.documents.known(typed.keys)] = asked.evidence
         match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
     return match
 

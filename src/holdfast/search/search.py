@@ -209,9 +209,9 @@ class SearchService:
         question = question_of(request.q, like=request.like)
         with self._opened(request.source, wait=wait) as (rows, cache, sources):
             if question.like is not None:
-                gate = self._gate(rows, cache)[1]
+                reach = SearchReach(scan=0, gate=self._gate(rows, cache)[1], budget=self._budget())
                 with self._database.read() as session:
-                    words = similar.telling_words(session, cache.view, question.like, gate)
+                    words = similar.telling_words(session, cache.view, question.like, reach)
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(rows, cache, question, request, sources)
             hits = self._hits(rows, cache, request, counted, sources, until=started + self.seconds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -20,8 +21,7 @@ from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
 from holdfast.search.analysis import languages_of
 from holdfast.search.columns import Columns
-from holdfast.search.counting import Gate
-from holdfast.search.matching import Match, MatchMode, SearchReach, best_documents
+from holdfast.search.matching import Match, MatchMode, SearchReach, best_documents, visible_documents
 from holdfast.search.near_duplicates import row_of
 from holdfast.search.places import Rows
 from holdfast.search.query import MIN_WORD_CHARS, Words
@@ -50,35 +50,36 @@ class NothingToGoBy(NotFound):
         super().__init__(f"snapshot {snapshot_id} has no text of its own to find others by; choose another capture")
 
 
-def telling_words(session: Session, view: View, snapshot_id: int, gate: Gate) -> Words:
+def telling_words(session: Session, view: View, snapshot_id: int, reach: SearchReach) -> Words:
     """Return the words that distinguish a capture from others, the most significant first.
 
     Raise SnapshotNotFound if it is not visible; NothingToGoBy if it has no such words.
     """
     found = visible_snapshot(session, snapshot_id)
     # What asks for noindex is left out of results, and names none either.
-    row_of(view.columns, snapshot_id, gate)
+    row_of(view.columns, snapshot_id, reach.gate)
     document = found.document_id
     rows = queries.documents_with_text(session, [document]) if document is not None else []
-    packed = rows[0].packed if rows else None
-    if packed is None or view.reader is None:
+    packed, reader, columns = rows[0].packed if rows else None, view.reader, view.columns
+    if packed is None or reader is None:
         raise NothingToGoBy(snapshot_id)
     counts = Counter(
         word
         for word in words_of(unpack_text(packed)[:_CHARS])
         if len(word) >= MIN_WORD_CHARS and not word.isdecimal() and not is_unspaced(word)
     )
-    total = max(1, len(view.columns.documents))
+    total = max(1, len(columns.documents))
     telling: list[tuple[float, str]] = []
     # In one order for both databases: of words that occur equally often the first by the alphabet.
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ASKED]:
-        documents = view.reader.frequency(word)
-        # A word that no other document has finds nothing.
+        documents = reader.frequency(word)
         if documents > 1 and (documents * _COMMON <= total or total < 4 * _COMMON):
             telling.append((-(1 + math.log(count)) * math.log(1 + total / documents), word))
-    if not telling:
+    # A word that no other visible document has finds nothing.
+    shared = (word for _, word in sorted(telling) if visible_documents(reader, columns, word, reach) > 1)
+    if not (words := tuple(islice(shared, _WORDS))):
         raise NothingToGoBy(snapshot_id)
-    return Words(words=tuple(word for _, word in sorted(telling)[:_WORDS]))
+    return Words(words=words)
 
 
 def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Match:

@@ -174,7 +174,7 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
 
     def document(place: int) -> tuple[Any, ...]:
         profile = columns.doc_profiles[columns.doc_profile[place]]
-        author = columns.author_name(int(profile["author"])) if profile["author"] else None
+        author = columns.authors.at(place) if profile["author"] else None
         texts = () if place == columns.documents.none else (
             columns.titles.at(place), columns.snippets.at(place), columns.authors.at(place))  # fmt: skip
         return (int(columns.doc_flags[place]), int(columns.doc_published[place]), int(profile["page_type"]), author,
@@ -212,7 +212,7 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
         "of ids": columns.rows_of_ids(np.arange(0, archive.last_id, 2)).tolist(),
         "of sources": [columns.rows_of_sources([source, 99]).tolist() for source in range(1, 5)],
         "counts": (len(columns), len(columns.documents), len(columns.addresses), len(columns.hosts)),
-        "combinations": (len(columns.profiles), len(columns.doc_profiles), len(columns.author_example)),
+        "combinations": (len(columns.profiles), len(columns.doc_profiles), len(columns.author_hashes)),
         "languages": sorted(columns.languages),
         "waiting": (columns.waiting.tolist(), columns.last_id),
         "counted": _counted(columns, doc_places),
