@@ -55,93 +55,73 @@ from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms,
 
 router = LazyRouter(tags=["search"])
 
-Words = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=MAX_QUERY_CHARS,
-        examples=["flu vaccine site:example.org after:2023", "title:flu AND NOT url:archive"],
-        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without. "
-        "Operators beside them (site:, before:, and more) are listed by /api/search/syntax.",
-    ),
-]
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
-Page = Annotated[int, Query(ge=1, le=1_000_000_000, description="Which page of results.")]
-PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE, description="Results of a page.")]
-Passages = Annotated[int, Query(ge=1, le=MAX_PASSAGES, description="Passages of each result, the best one first.")]
-SortBy = Annotated[Sort | None, Query(description="relevance where there are words, newest where there are none.")]
-View = Annotated[ResultKind, Query(description="Captures, or pages with the latest of their captures.")]
-Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
-Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
-Similar = Annotated[
-    SimilarResults | None,
-    Query(description="Leave out near-duplicates, or show them. Default: left out of pages by relevance."),
-]
-SimilarTo = Annotated[
-    int | None,
-    Query(alias="similarTo", ge=1, le=MAX_SNAPSHOT_ID, description="Only near-duplicates of the capture with this id."),
-]
-Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
-Version = Annotated[
-    Literal["v1", "v2", "v3", "v4"],
-    Query(alias="ranking", description="Ignored: there is one ranking, v4; older names are accepted."),
-]
-Language = Annotated[
-    str | None,
-    Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters; und where it is not known."),
-]
-Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
-StatusClass = Annotated[Literal["1xx", "2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
-Host = Annotated[str | None, Query(min_length=1, max_length=MAX_HOST_CHARS)]
-Like = Annotated[
-    RowId | None, Query(description="Captures of other pages that are like this one in their words, instead of words.")
-]
 
 
 async def search_request(
-    q: Words = None,
+    q: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=MAX_QUERY_CHARS,
+            examples=["flu vaccine site:example.org after:2023", "title:flu AND NOT url:archive"],
+            description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest "
+            "without. Operators beside them (site:, before:, and more) are listed by /api/search/syntax.",
+        ),
+    ] = None,
     source: SourceCode = None,
-    sort: SortBy = None,
-    view: View = ResultKind.SNAPSHOTS,
-    like: Like = None,
-    include_non_2xx: Non2xx = False,
-    include_duplicates: Duplicates = False,
-    noise: Noise = NoiseShown.HIDE,
-    from_: Since = None,
-    to: Until = None,
-    page: Page = 1,
-    page_size: PageSize = 20,
-    _ranking: Version = "v4",
-    similar: Similar = None,
-    similar_to: SimilarTo = None,
-    language: Language = None,
-    type_: Kinds = None,
-    status: StatusClass = None,
-    host: Host = None,
-    passages: Passages = 1,
+    sort: Annotated[
+        Sort | None, Query(description="relevance where there are words, newest where there are none.")
+    ] = None,
+    view: Annotated[
+        ResultKind, Query(description="Captures, or pages with the latest of their captures.")
+    ] = ResultKind.SNAPSHOTS,
+    like: Annotated[
+        RowId | None,
+        Query(description="Captures of other pages that are like this one in their words, instead of words."),
+    ] = None,
+    non_2xx: Annotated[
+        bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")
+    ] = False,
+    duplicates: Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")] = False,
+    noise: Annotated[
+        NoiseShown, Query(description="`show`: captures that show something else than their page, too.")
+    ] = NoiseShown.HIDE,
+    start: Since = None,
+    end: Until = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000_000, description="Which page of results.")] = 1,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE, description="Results of a page.")] = 20,
+    ranking: Annotated[
+        Literal["v1", "v2", "v3", "v4"],
+        Query(description="Ignored: there is one ranking, v4; older names are accepted."),
+    ] = "v4",
+    similar: Annotated[
+        SimilarResults | None,
+        Query(description="Leave out near-duplicates, or show them. Default: left out of pages by relevance."),
+    ] = None,
+    similar_to: Annotated[
+        int | None,
+        Query(
+            alias="similarTo",
+            ge=1,
+            le=MAX_SNAPSHOT_ID,
+            description="Only near-duplicates of the capture with this id.",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters; und where it is not known."),
+    ] = None,
+    type: Literal["html", "text", "pdf", "other"] | None = None,
+    status: Literal["1xx", "2xx", "3xx", "4xx", "5xx", "unknown"] | None = None,
+    host: Annotated[str | None, Query(min_length=1, max_length=MAX_HOST_CHARS)] = None,
+    passages: Annotated[
+        int, Query(ge=1, le=MAX_PASSAGES, description="Passages of each result, the best one first.")
+    ] = 1,
 ) -> SearchRequest:
-    """Return the parsed parameters, shared by search and its explanation."""
-    return SearchRequest(
-        q=q,
-        source=source,
-        sort=sort,
-        view=view,
-        like=like,
-        non_2xx=include_non_2xx,
-        duplicates=include_duplicates,
-        noise=noise is NoiseShown.SHOW,
-        start=from_,
-        end=to,
-        page=page,
-        page_size=page_size,
-        similar=similar,
-        similar_to=similar_to,
-        language=language,
-        type=type_,
-        status=status,
-        host=host,
-        passages=passages,
-    )
+    """Return the parsed parameters, named as the fields of a request; shared by search and its explanation."""
+    given = {name: value for name, value in locals().items() if name != "ranking"}
+    return SearchRequest(**given | {"noise": noise is NoiseShown.SHOW})
 
 
 Asked = Annotated[SearchRequest, Depends(search_request)]
@@ -390,22 +370,6 @@ def _row(hit: Hit, origins: ReplayOrigins) -> tuple[str | int | datetime | None,
     )
 
 
-Terms = Annotated[
-    str,
-    Query(min_length=1, max_length=MAX_QUERY_CHARS, description="Words or phrases, parted by commas; 8 at most."),
-]
-Where = Annotated[
-    str | None,
-    Query(
-        max_length=MAX_QUERY_CHARS,
-        description="Search operators that limit which captures are counted.",
-        examples=["site:example.org lang:fr"],
-    ),
-]
-ByUnit = Annotated[TimeUnit, Query(description="The field to count by.")]
-TermsForm = Annotated[Literal["json", "csv"], Query(alias="format")]
-
-
 @record
 class TermVolume:
     """The number of all captures in one unit of time."""
@@ -452,13 +416,23 @@ class TermsOverTime:
 @router.get("/api/terms", Permission.READ, errors=(404,), response_model=TermsOverTime)
 def terms(
     searching: SearchDep,
-    q: Terms,
-    unit: ByUnit = TimeUnit.YEAR,
+    q: Annotated[
+        str,
+        Query(min_length=1, max_length=MAX_QUERY_CHARS, description="Words or phrases, parted by commas; 8 at most."),
+    ],
+    unit: Annotated[TimeUnit, Query(description="The field to count by.")] = TimeUnit.YEAR,
     source: SourceCode = None,
-    where: Where = None,
+    where: Annotated[
+        str | None,
+        Query(
+            max_length=MAX_QUERY_CHARS,
+            description="Search operators that limit which captures are counted.",
+            examples=["site:example.org lang:fr"],
+        ),
+    ] = None,
     from_: Since = None,
     to: Until = None,
-    form: TermsForm = "json",
+    form: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
 ) -> Response:
     """Return, per year or month, how many captures have each term, and their share of all captures of that time."""
     request = TermsRequest(terms=split_terms(q), unit=unit, source=source, operators=where, start=from_, end=to)
