@@ -23,10 +23,13 @@ from starlette.types import Scope
 from holdfast.api.figures import CountCache, CountedTotals, CountedWork, FrontierCounts, RunReports
 from holdfast.api.middleware.rate_limits import CountedElsewhere, Rates
 from holdfast.api.routing import principal_of
+from holdfast.auth.identities import Identities
+from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
+from holdfast.jobs.administration.actions import JobActions
 from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.history import PageHistory
@@ -137,12 +140,30 @@ _WAIT_S = 10.0
 
 
 class AdminWrite(NamedTuple):
-    """The job service for the duration of one request."""
+    """What one request may change: rows, and what other threads have read of them."""
 
     job_service: JobService
     actor: str
+    operations: OperationLauncher
+    """Starts queued operations; notify it after the commit."""
+    identities: Identities
     turn: Semaphore | None = None
     """The write turn to wait for in each transaction, so that others can write between; None if it is held already."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.job_service.clock
+
+    @property
+    def actions(self) -> JobActions:
+        return self.job_service.actions
+
+    @contextmanager
+    def write_accounts(self) -> Iterator[Session]:
+        """Open a transaction like `write`, for users, sessions and tokens: known identities are read again after it."""
+        with self.write() as session:
+            yield session
+        self.identities.forget()
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -162,17 +183,18 @@ class AdminWrite(NamedTuple):
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
     """Hold the write turn while the route runs; raise Unavailable if the wait is too long."""
-    job_service: JobService = request.app.state.job_service
-    turn: Semaphore = request.app.state.turn
-    await _wait_for(turn)
+    turns = await open_turns(request)
+    assert turns.turn is not None
+    await _wait_for(turns.turn)
     try:
-        yield AdminWrite(job_service, actor_of(request))
+        yield turns._replace(turn=None)
     finally:
-        turn.release()
+        turns.turn.release()
 
 
 async def open_turns(request: Request) -> AdminWrite:
-    return AdminWrite(request.app.state.job_service, actor_of(request), request.app.state.turn)
+    state = request.app.state
+    return AdminWrite(state.job_service, actor_of(request), state.operations, state.accounts.identities, state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):
@@ -199,8 +221,6 @@ async def _wait_for(turn: Semaphore) -> None:
 
 RunReportsDep = Annotated[RunReports, Depends(held("run_reports"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(held("frontier_counts"))]
-OperationsDep = Annotated[OperationLauncher, Depends(held("operations"))]
-"""Starts queued operations; notify it after the commit."""
 JobServiceDep = Annotated[JobService, Depends(held("job_service"))]
 """For reading only; to write, use one of the next two."""
 AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]

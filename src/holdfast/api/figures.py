@@ -154,11 +154,7 @@ class CountCache(Generic[T]):
             kept.counting.release()
 
     def _count(
-        self,
-        kept: _Kept[T],
-        session: Session,
-        count: Callable[[Session], T],
-        state: Callable[[Session], object] | None,
+        self, kept: _Kept[T], session: Session, count: Callable[[Session], T], state: Callable[[Session], object] | None
     ) -> T:
         began = self._clock.monotonic()
         # Read the state first: a change during the count then triggers another count.

@@ -99,19 +99,18 @@ def browser_of(request: Request) -> Browser:
 
 
 @router.delete("/api/session", Permission.OWN_ACCOUNT, status_code=204)
-def sign_out(request: Request, archive: ArchiveDep, accounts: AccountsDep, write: AdminWriteDep) -> Response:
+def sign_out(request: Request, archive: ArchiveDep, write: AdminWriteDep) -> Response:
     """End the session of this request; other credentials stay valid."""
-    end_own_session(request, accounts, write)
+    end_own_session(request, write)
     cleared = SessionCookie(archive.settings).cleared(request.scope)
     return Response(status_code=204, headers={"Set-Cookie": cleared, **_NO_STORE})
 
 
-def end_own_session(request: Request, accounts: Accounts, write: AdminWriteDep) -> None:
+def end_own_session(request: Request, write: AdminWriteDep) -> None:
     principal: Principal = request.state.principal
     if principal.way is SignInWay.SESSION and principal.session_id is not None:
-        with write.write() as session:
-            end_session(session, write.job_service.clock, own_user(session, principal), principal.session_id)
-        accounts.identities.forget()
+        with write.write_accounts() as session:
+            end_session(session, write.clock, own_user(session, principal), principal.session_id)
 
 
 def own_user(session: Session, principal: Principal) -> User:
@@ -181,21 +180,19 @@ def sessions_listed(
 
 
 @router.delete("/api/account/sessions", Permission.OWN_ACCOUNT, errors=(409,))
-def end_other_sessions(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep) -> EndedSessions:
+def end_other_sessions(principal: PrincipalDep, write: AdminWriteDep) -> EndedSessions:
     """End all one's own sessions except the current one."""
-    with write.write() as session:
+    with write.write_accounts() as session:
         user = own_user(session, principal)
-        ended = end_sessions(session, write.job_service.clock, user, keep=principal.session_id)
-    accounts.identities.forget()
+        ended = end_sessions(session, write.clock, user, keep=principal.session_id)
     return EndedSessions(ended=ended)
 
 
 @router.delete("/api/account/sessions/{id}", Permission.OWN_ACCOUNT, errors=(404, 409), status_code=204)
-def end_one_session(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, id: SessionId) -> None:
+def end_one_session(principal: PrincipalDep, write: AdminWriteDep, id: SessionId) -> None:
     """End one of one's own sessions."""
-    with write.write() as session:
-        end_session(session, write.job_service.clock, own_user(session, principal), id)
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        end_session(session, write.clock, own_user(session, principal), id)
 
 
 @router.get("/api/account/tokens", Permission.OWN_ACCOUNT, errors=(409,))
@@ -238,15 +235,14 @@ def token_made(principal: Principal, write: AdminWriteDep, form: TokenForm) -> N
         raise RoleTooLow(beyond[0])
     with write.write() as session:
         user = own_user(session, principal)
-        made = make_token(session, write.job_service.clock, user, name=form.name, scopes=scopes, days=form.days)
+        made = make_token(session, write.clock, user, name=form.name, scopes=scopes, days=form.days)
         if principal.ends_at is not None:
             made = end_with(made, principal.ends_at)
         return new_token(made)
 
 
 @router.delete("/api/account/tokens/{id}", Permission.OWN_ACCOUNT, errors=(404, 409), status_code=204)
-def delete_token(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, id: TokenId) -> None:
+def delete_token(principal: PrincipalDep, write: AdminWriteDep, id: TokenId) -> None:
     """Revoke one of one's own tokens."""
-    with write.write() as session:
-        revoke_token(session, write.job_service.clock, own_user(session, principal), id)
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        revoke_token(session, write.clock, own_user(session, principal), id)

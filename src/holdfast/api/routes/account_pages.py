@@ -496,17 +496,14 @@ def _id(fields: Mapping[str, str]) -> int:
 
 
 @router.post("/account/sessions", Permission.OWN_ACCOUNT)
-def send_end_session(
-    accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields
-) -> Response:
+def send_end_session(principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields) -> Response:
     """End one session, or all but this one."""
-    with write.write() as session:
+    with write.write_accounts() as session:
         user = own_user(session, principal)
         if fields.get("id") == "others":
-            end_sessions(session, write.job_service.clock, user, keep=principal.session_id)
+            end_sessions(session, write.clock, user, keep=principal.session_id)
         else:
-            end_session(session, write.job_service.clock, user, _id(fields))
-    accounts.identities.forget()
+            end_session(session, write.clock, user, _id(fields))
     return _back()
 
 
@@ -537,11 +534,10 @@ def send_token(
 
 
 @router.post("/account/tokens/revoke", Permission.OWN_ACCOUNT)
-def send_revoke(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields) -> Response:
+def send_revoke(principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields) -> Response:
     """Revoke a token."""
-    with write.write() as session:
-        revoke_token(session, write.job_service.clock, own_user(session, principal), _id(fields))
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        revoke_token(session, write.clock, own_user(session, principal), _id(fields))
     return _back()
 
 
@@ -568,11 +564,9 @@ async def send_password(
 
 
 @router.post("/signout", Permission.OWN_ACCOUNT)
-def send_sign_out(
-    request: Request, archive: ArchiveDep, accounts: AccountsDep, write: AdminWriteDep, fields: OwnFields
-) -> Response:
+def send_sign_out(request: Request, archive: ArchiveDep, write: AdminWriteDep, fields: OwnFields) -> Response:
     """End this session."""
     assert fields is not None
-    end_own_session(request, accounts, write)
+    end_own_session(request, write)
     cleared = SessionCookie(archive.settings).cleared(request.scope)
     return RedirectResponse("/signin", 303, {**_HEADERS, "Set-Cookie": cleared})

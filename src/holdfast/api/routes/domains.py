@@ -172,10 +172,7 @@ def reset_domain_circuit(frontier: FrontierDep, domain: DomainName) -> DomainRec
 
 @router.post("/api/domains/{domain}/purge", Permission.OPERATE, errors=(404,))
 def purge_domain(
-    archive: ArchiveDep,
-    frontier: FrontierDep,
-    domain: DomainName,
-    execution: WhichExecution = None,
+    archive: ArchiveDep, frontier: FrontierDep, domain: DomainName, execution: WhichExecution = None
 ) -> ClearReceipt:
     """Remove the queued URLs of a domain from one execution, or from all; captures stay."""
     name = domain_of(domain)

@@ -13,7 +13,6 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.dependencies import (
     AdminWriteDep,
     ArchiveDep,
-    OperationsDep,
     SessionDep,
     SourceCode,
     source_id_of,
@@ -172,29 +171,28 @@ def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanFo
         return campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
 
 
+def _begin(
+    admin: AdminWriteDep, response: Response, view: EditionView, kind: OperationKind, verb: str, **parameters: object
+) -> OperationRecord:
+    """Start an operation on an edition; only one of them runs at a time."""
+    wanted = Operation(
+        kind=kind.value,
+        flight=f"edition {view.edition.id}",
+        subject=f"{verb} {view.source.code} {view.edition.year}",
+        parameters={"edition": view.edition.id, **parameters},
+    )
+    return begin(admin, response, wanted)
+
+
 def _view(admin: AdminWriteDep, edition_id: int) -> EditionView:
     with admin.write() as session:
         return view_edition(session, edition_id)
 
 
-def _operation(kind: OperationKind, view: EditionView, verb: str, **parameters: object) -> Operation:
-    """Return the request for an operation on an edition; only one of them runs at a time."""
-    named = f"{view.source.code} {view.edition.year}"
-    return Operation(
-        kind=kind.value,
-        flight=f"edition {view.edition.id}",
-        subject=f"{verb} {named}",
-        parameters={"edition": view.edition.id, **parameters},
-    )
-
-
 @admin_router.post("/{id}/report", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
-def report_edition(
-    admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
-) -> OperationRecord:
+def report_edition(admin: AdminWriteDep, response: Response, id: EditionId) -> OperationRecord:
     """Account for every intended URL: rewrites ledger, manifest and report."""
-    wanted = _operation(OperationKind.REPORT_EDITION, _view(admin, id), "report of")
-    return begin(admin, operations, response, wanted)
+    return _begin(admin, response, _view(admin, id), OperationKind.REPORT_EDITION, "report of")
 
 
 class FreezeForm(RequestForm, example={"again": False}):
@@ -204,16 +202,9 @@ class FreezeForm(RequestForm, example={"again": False}):
 
 
 @admin_router.post("/{id}/freeze", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
-def freeze_edition(
-    admin: AdminWriteDep,
-    operations: OperationsDep,
-    response: Response,
-    id: EditionId,
-    form: FreezeForm,
-) -> OperationRecord:
+def freeze_edition(admin: AdminWriteDep, response: Response, id: EditionId, form: FreezeForm) -> OperationRecord:
     """Freeze an edition into a list of its captures, which can be cited by its digest."""
-    wanted = _operation(OperationKind.FREEZE_EDITION, _view(admin, id), "freezing", again=form.again)
-    return begin(admin, operations, response, wanted)
+    return _begin(admin, response, _view(admin, id), OperationKind.FREEZE_EDITION, "freezing", again=form.again)
 
 
 class EditionVerifyForm(RequestForm, example={"quick": True}):
@@ -223,16 +214,9 @@ class EditionVerifyForm(RequestForm, example={"quick": True}):
 
 
 @admin_router.post("/{id}/verify", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
-def verify_edition(
-    admin: AdminWriteDep,
-    operations: OperationsDep,
-    response: Response,
-    id: EditionId,
-    form: EditionVerifyForm,
-) -> OperationRecord:
+def verify_edition(admin: AdminWriteDep, response: Response, id: EditionId, form: EditionVerifyForm) -> OperationRecord:
     """Check that the archive still has everything on an edition's frozen list, down to the WARC files."""
-    wanted = _operation(OperationKind.VERIFY_EDITION, _view(admin, id), "verification of", quick=form.quick)
-    return begin(admin, operations, response, wanted)
+    return _begin(admin, response, _view(admin, id), OperationKind.VERIFY_EDITION, "verification of", quick=form.quick)
 
 
 class CompareEditionsForm(RequestForm, example={"earlierYear": 2025}):
@@ -243,11 +227,7 @@ class CompareEditionsForm(RequestForm, example={"earlierYear": 2025}):
 
 @admin_router.post("/{id}/compare", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def compare_editions(
-    admin: AdminWriteDep,
-    operations: OperationsDep,
-    response: Response,
-    id: EditionId,
-    form: CompareEditionsForm,
+    admin: AdminWriteDep, response: Response, id: EditionId, form: CompareEditionsForm
 ) -> OperationRecord:
     """Compare an edition with an earlier one of its source: new, gone, changed, unchanged, moved."""
     with admin.write() as session:
@@ -255,14 +235,9 @@ def compare_editions(
         if form.earlier_year >= view.edition.year:
             raise FieldRefused("earlierYear", f"it must be before {view.edition.year}")
         earlier, _ = edition_of(session, view.source.code, form.earlier_year)
-        wanted = _operation(
-            OperationKind.COMPARE_EDITIONS,
-            view,
-            f"comparison of {form.earlier_year} with",
-            earlier=earlier.id,
-            later=view.edition.id,
-        )
-    return begin(admin, operations, response, wanted)
+    both = {"earlier": earlier.id, "later": view.edition.id}
+    verb = f"comparison of {form.earlier_year} with"
+    return _begin(admin, response, view, OperationKind.COMPARE_EDITIONS, verb, **both)
 
 
 router = LazyRouter(tags=["sources"])

@@ -70,9 +70,9 @@ def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form
     settings, limits = archive.settings.feeds, archive.settings.timings
     with admin.write() as session:
         owner = source_of(session, form.source)
-        clock = admin.job_service.clock
+        clock = admin.clock
         row = registry.add(session, clock, owner, form.url, kind=form.kind, limit=limits.feeds_per_source)
-        follow_feeds(session, admin.job_service.actions, owner, settings)
+        follow_feeds(session, admin.actions, owner, settings)
         session.flush()
         response.headers["Location"] = f"/api/admin/feeds/{row.id}"
         return feed_record(row, owner.code)
@@ -131,7 +131,7 @@ def disable_feed(admin: AdminWriteDep, id: FeedId) -> FeedRecord:
 
 def _changed(admin: AdminWrite, feed_id: int, action: Callable[[Session, Clock, int], Feed]) -> FeedRecord:
     with admin.write() as session:
-        row = action(session, admin.job_service.clock, feed_id)
+        row = action(session, admin.clock, feed_id)
         return feed_record(row, _code(session, row))
 
 
@@ -139,4 +139,4 @@ def _changed(admin: AdminWrite, feed_id: int, action: Callable[[Session, Clock, 
 def remove_feed(admin: AdminWriteDep, id: FeedId) -> None:
     """Remove a feed from its source. It comes back if it is discovered again; disable it to prevent that."""
     with admin.write() as session:
-        registry.remove(session, admin.job_service.clock, id)
+        registry.remove(session, admin.clock, id)

@@ -175,13 +175,13 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUp
         details=form.metadata,
     )
     if form.schedule:
-        spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))
+        spec = spec.at(read_schedule(form.schedule, now=admin.clock.now()))
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = '</docs>; rel="deprecation"'
     # A request that names a time replaces the schedule; one that does not leaves it as it is.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled", "schedule"})
     with admin.write() as session:
-        return _made(session, admin.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
+        return _made(session, admin.actions.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobUpserted:
@@ -240,8 +240,8 @@ def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobUpserted
         job, _ = locked_both(session, id)
         spec = _changed(job, form)
         if form.schedule:
-            spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))
-        return _made(session, admin.job_service.actions.edit(session, id, spec))
+            spec = spec.at(read_schedule(form.schedule, now=admin.clock.now()))
+        return _made(session, admin.actions.edit(session, id, spec))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
@@ -261,7 +261,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 def delete_job(admin: AdminWriteDep, id: JobId) -> Message:
     """Delete a job; its runs and captures remain. A running job must be cancelled first."""
     with admin.write() as session:
-        admin.job_service.actions.delete(session, id)
+        admin.actions.delete(session, id)
     return Message(message="Job deleted")
 
 
@@ -288,7 +288,7 @@ def retry_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
     """Retry a failed job immediately, with all its retries; if only indexing failed, only that is repeated."""
     with admin.write() as session:
         shown(session, id)
-        if not reset_index(session, admin.job_service.clock, id):
+        if not reset_index(session, admin.clock, id):
             _act(admin, session, id, JobAction.RETRY)
         return job_record(shown(session, id))
 
@@ -309,7 +309,7 @@ _NEXT = {
 def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) -> None:
     """Apply a job action; raise IllegalTransition, which lists the possible actions, if the state forbids it."""
     try:
-        admin.job_service.actions.act(session, job_id, action)
+        admin.actions.act(session, job_id, action)
     except IllegalTransition as exc:
         latest = shown(session, job_id).latest
         if latest is not None and latest.paused_at is not None:

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from pydantic import Field
 
-from holdfast.api.dependencies import AdminWriteDep, OperationsDep, SessionDep, source_of
+from holdfast.api.dependencies import AdminWriteDep, SessionDep, source_of
 from holdfast.api.errors import FieldRefused
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId
@@ -18,7 +18,6 @@ from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Pie
 from holdfast.auth.roles import Permission
 from holdfast.db.models import Operation
 from holdfast.operations import long_running, queries
-from holdfast.operations.launching import OperationLauncher
 from holdfast.operations.long_running import OperationKind, OperationState
 from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.processes.directory_id import directory_id
@@ -50,19 +49,17 @@ def get_operation(session: SessionDep, id: OperationId) -> OperationRecord:
 def cancel_operation(admin: AdminWriteDep, id: OperationId) -> OperationRecord:
     """Cancel a queued operation, or ask the running one to stop, which it does within seconds."""
     with admin.write() as session:
-        return operation_record(long_running.cancel(session, admin.job_service.clock, id))
+        return operation_record(long_running.cancel(session, admin.clock, id))
 
 
-def begin(
-    admin: AdminWriteDep, operations: OperationLauncher, response: Response, request: Operation
-) -> OperationRecord:
+def begin(admin: AdminWriteDep, response: Response, request: Operation) -> OperationRecord:
     """Queue and start an operation, and return it with its URL; raise OperationRunning if it already runs."""
     service = admin.job_service
     directory = directory_id(service.settings.home)
     with admin.write() as session:
         started = operation_record(long_running.start(session, service.clock, request, directory=directory))
     # Wake it after the commit: before that there is nothing to start.
-    operations.wake()
+    admin.operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{started.id}"
     return started
 
@@ -76,9 +73,7 @@ class VerificationForm(RequestForm, example={"source": "example", "quick": False
 
 
 @router.post("/verifications", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
-def start_verification(
-    admin: AdminWriteDep, operations: OperationsDep, response: Response, form: VerificationForm
-) -> OperationRecord:
+def start_verification(admin: AdminWriteDep, response: Response, form: VerificationForm) -> OperationRecord:
     """Verify the digests of WARC files; the operation fails if a file is damaged or missing."""
     if form.source is not None and form.execution is not None:
         raise FieldRefused("execution", "name a source or an execution, not both")
@@ -94,7 +89,7 @@ def start_verification(
     )
     parameters = form.model_dump(exclude_none=True)
     request = Operation(kind=OperationKind.VERIFY.value, flight="verify", subject=subject, parameters=parameters)
-    return begin(admin, operations, response, request)
+    return begin(admin, response, request)
 
 
 class IndexRebuildForm(RequestForm, example={"source": "example"}):
@@ -104,9 +99,7 @@ class IndexRebuildForm(RequestForm, example={"source": "example"}):
 
 
 @router.post("/index/rebuild", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
-def rebuild_index(
-    admin: AdminWriteDep, operations: OperationsDep, response: Response, form: IndexRebuildForm
-) -> OperationRecord:
+def rebuild_index(admin: AdminWriteDep, response: Response, form: IndexRebuildForm) -> OperationRecord:
     """Register files whose rows were lost and index all files again with the same ids, without a gap for readers."""
     if form.source is not None:
         with admin.write() as session:
@@ -114,13 +107,13 @@ def rebuild_index(
     subject = f"the index of {form.source}" if form.source else "the index of all files"
     parameters = form.model_dump(exclude_none=True)
     request = Operation(kind=OperationKind.REBUILD_INDEX.value, flight="index", subject=subject, parameters=parameters)
-    return begin(admin, operations, response, request)
+    return begin(admin, response, request)
 
 
 @router.post("/search-index/rebuild", Permission.OPERATE, errors=(409,), status_code=202)
-def rebuild_search_index(admin: AdminWriteDep, operations: OperationsDep, response: Response) -> OperationRecord:
+def rebuild_search_index(admin: AdminWriteDep, response: Response) -> OperationRecord:
     """Rebuild the search index from the database; the old one is used until the new one is complete."""
     request = Operation(
         kind=OperationKind.REBUILD_SEARCH.value, flight="search", subject="the search index", parameters={}
     )
-    return begin(admin, operations, response, request)
+    return begin(admin, response, request)

@@ -265,7 +265,7 @@ def pause_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
     usual. A paused execution stays paused; to hold back the next runs of a job, use `POST /api/v1/jobs/{id}/pause`.
     """
     with admin.write() as session:
-        return pause_run(session, admin.job_service.clock, form.execution)
+        return pause_run(session, admin.clock, form.execution)
 
 
 @router.post("/crawls/resume", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -275,7 +275,7 @@ def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
     A stopped execution has ended: the next run of its job continues with what it left, as soon as a worker is free.
     """
     with admin.write() as session:
-        return resume_run(session, admin.job_service.clock, form.execution)
+        return resume_run(session, admin.clock, form.execution)
 
 
 class CrawlStopForm(RequestForm, example={"execution": 12}):

@@ -169,7 +169,7 @@ class ReportChanges(RequestForm, example={"status": "resolved", "notes": "Captur
 def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> Report:
     """Change the status and the notes of a report; the audit log records who did it."""
     with admin.write() as session:
-        return from_row(Report, triage(session, admin.job_service.clock, id, **form.model_dump()))
+        return from_row(Report, triage(session, admin.clock, id, **form.model_dump()))
 
 
 form_router = LazyRouter(tags=["reports"], include_in_schema=False, any_query=True)

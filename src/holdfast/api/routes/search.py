@@ -253,12 +253,7 @@ class SearchResults:
 
 
 @router.get("/api/search", Permission.READ, errors=(404,), response_model=SearchResults)
-def search(
-    archive: ArchiveDep,
-    searching: SearchDep,
-    metrics: MetricsDep,
-    asked: Asked,
-) -> Response:
+def search(archive: ArchiveDep, searching: SearchDep, metrics: MetricsDep, asked: Asked) -> Response:
     """Return a page of results with totals, facets and a histogram; past the end, an empty page with the same
     total.
     """

@@ -453,7 +453,7 @@ def import_sources(
     it).
     """
     with admin.write() as session:
-        return take_in_sources(session, admin.job_service.clock, admin.job_service.actions, specs, apply=not dry_run)
+        return take_in_sources(session, admin.clock, admin.actions, specs, apply=not dry_run)
 
 
 def _entries(form: str, content: bytes) -> list[Any]:
@@ -487,10 +487,10 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Source
     """
     with admin.write() as session:
         source = _managed_source(session, id)
-        registry.rename(session, admin.job_service.clock, source, form.code or source.code)
+        registry.rename(session, admin.clock, source, form.code or source.code)
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
         spec = registry.read_spec(entry, needs_seeds=registry.has_seeds(source))
-        replace_source(session, admin.job_service.clock, admin.job_service.actions, spec)
+        replace_source(session, admin.clock, admin.actions, spec)
         return _checked(session, admin, source)
 
 
@@ -512,16 +512,16 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Sour
     """Change the named fields of a source, including those inside `config`; null restores the default."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        registry.rename(session, admin.job_service.clock, source, form.code or source.code)
+        registry.rename(session, admin.clock, source, form.code or source.code)
         changes = form.model_dump(include=form.model_fields_set - {"code", "enabled", "schedule"})
         # null for the whole configuration would mean a source without seeds.
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
         if changes:
-            registry.edit(session, admin.job_service.clock, source.code, changes)
+            registry.edit(session, admin.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
             _switch(admin, session, source, enabled=form.enabled)
-        plan_source(session, admin.job_service.clock, admin.job_service.actions, source.code, form.schedule or None)
+        plan_source(session, admin.clock, admin.actions, source.code, form.schedule or None)
         return _checked(session, admin, source) if "config" in changes else source_record(session, source)
 
 
@@ -539,8 +539,8 @@ def _switched(admin: AdminWrite, source_id: int, *, enabled: bool) -> SwitchedSo
 
 def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, admin.job_service.clock, admin.job_service.actions, source.code)
-    return disable_source(session, admin.job_service.clock, source.code)
+        return enable_source(session, admin.clock, admin.actions, source.code)
+    return disable_source(session, admin.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", Permission.OPERATE, errors=(404, 413, 415))
@@ -559,5 +559,5 @@ def disable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
 def delete_source(admin: AdminWriteDep, id: SourceId) -> Message:
     """Delete a source without captures, editions, jobs or feeds; disable any other source instead."""
     with admin.write() as session:
-        registry.delete(session, admin.job_service.clock, _managed_source(session, id).code)
+        registry.delete(session, admin.clock, _managed_source(session, id).code)
     return Message(message="Source deleted")

@@ -22,7 +22,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, WriteTurnsDep
+from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, SessionDep, WriteTurnsDep
 from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
@@ -156,7 +156,7 @@ def create_upload(
     """
     upload = _requested(upload_length, upload_metadata)
     with admin.write() as session:
-        row = uploads.create(session, admin.job_service.clock, archive.settings, upload)
+        row = uploads.create(session, admin.clock, archive.settings, upload)
     return Response(status_code=201, headers=_tus(row, {"Location": f"/api/admin/uploads/{row.id}"}))
 
 
@@ -226,7 +226,6 @@ async def append_to_upload(
     request: Request,
     archive: ArchiveDep,
     turns: WriteTurnsDep,
-    operations: OperationsDep,
     id: UploadId,
     upload_offset: Annotated[Bytes, Header(description="Where the piece begins.", examples=[0])],
     upload_checksum: Annotated[
@@ -242,7 +241,7 @@ async def append_to_upload(
         await _drop(request)
         raise
     if row.state == UploadState.RECEIVED:
-        operations.wake()
+        turns.operations.wake()
     return Response(status_code=204, headers=_tus(row))
 
 
@@ -331,7 +330,7 @@ class _Piece:
         """Commit the written bytes: first to disk, then in the row."""
         part.sync()
         with self._turns.write() as session:
-            clock = self._turns.job_service.clock
+            clock = self._turns.clock
             return uploads.advance(session, clock, self._settings, self._id, received=part.offset)
 
     async def _arriving(self, request: Request) -> AsyncIterator[bytes]:
@@ -373,21 +372,19 @@ def _expected(checksum: str | None) -> tuple[str, bytes] | None:
 def end_upload(archive: ArchiveDep, admin: AdminWriteDep, id: UploadId) -> Response:
     """End an upload and remove its bytes; rejected while it is being imported: cancel that operation first."""
     with admin.write() as session:
-        uploads.terminate(session, admin.job_service.clock, id)
+        uploads.terminate(session, admin.clock, id)
     # Delete the bytes after the commit: an open row never lacks its bytes.
     remove_part(archive.home, id)
     return Response(status_code=204, headers=_tus())
 
 
 @router.post("/{id}/import", Permission.OPERATE, errors=(404, 409, 410), status_code=202)
-def import_upload(
-    archive: ArchiveDep, admin: AdminWriteDep, operations: OperationsDep, response: Response, id: UploadId
-) -> OperationRecord:
+def import_upload(archive: ArchiveDep, admin: AdminWriteDep, response: Response, id: UploadId) -> OperationRecord:
     """Import a complete upload again after its import failed or was cancelled, without sending it again."""
     with admin.write() as session:
-        row = uploads.import_again(session, admin.job_service.clock, archive.settings, id)
+        row = uploads.import_again(session, admin.clock, archive.settings, id)
         assert row.operation_id is not None
         started = operation_record(long_running.find(session, row.operation_id))
-    operations.wake()
+    admin.operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{started.id}"
     return started

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.routes.account import NameText, SessionId, TokenId, sessions_listed, tokens_listed
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId
@@ -43,8 +43,8 @@ def invite_user(
     """Create a user, and a link to choose a password."""
     response.headers["Cache-Control"] = "no-store"
     with write.write() as session:
-        user = add_user(session, write.job_service.clock, name=form.name, role=Role(form.role))
-        secret = make_link(session, write.job_service.clock, user)
+        user = add_user(session, write.clock, name=form.name, role=Role(form.role))
+        secret = make_link(session, write.clock, user)
     return InvitedUser(user=user_record(user), link=link_url(site_of(request, archive.settings), secret))
 
 
@@ -62,23 +62,21 @@ class UserChangesForm(RequestForm):
 
 
 @router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409, 413, 415))
-def edit_user(accounts: AccountsDep, write: AdminWriteDep, id: UserId, form: UserChangesForm) -> UserRecord:
+def edit_user(write: AdminWriteDep, id: UserId, form: UserChangesForm) -> UserRecord:
     """Change a user's role, or disable or enable the user. The last administrator cannot be changed to lose that
     role.
     """
     role = None if form.role is None else Role(form.role)
-    with write.write() as session:
-        changed = user_record(change_user(session, write.job_service.clock, id, role=role, disabled=form.disabled))
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        changed = user_record(change_user(session, write.clock, id, role=role, disabled=form.disabled))
     return changed
 
 
 @router.delete("/{id}", Permission.ADMINISTER, errors=(404, 409), status_code=204)
-def remove_user(accounts: AccountsDep, write: AdminWriteDep, id: UserId) -> None:
+def remove_user(write: AdminWriteDep, id: UserId) -> None:
     """Delete a user with all sessions and tokens. The last administrator cannot be deleted."""
-    with write.write() as session:
-        delete_user(session, write.job_service.clock, id)
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        delete_user(session, write.clock, id)
 
 
 @router.post("/{id}/link", Permission.ADMINISTER, errors=(404,))
@@ -89,7 +87,7 @@ def make_user_link(
     response.headers["Cache-Control"] = "no-store"
     with write.write() as session:
         user = find_user(session, id)
-        secret = make_link(session, write.job_service.clock, user)
+        secret = make_link(session, write.clock, user)
     return InvitedUser(user=user_record(user), link=link_url(site_of(request, archive.settings), secret))
 
 
@@ -102,20 +100,18 @@ def list_user_sessions(
 
 
 @router.delete("/{id}/sessions", Permission.ADMINISTER, errors=(404,))
-def end_user_sessions(accounts: AccountsDep, write: AdminWriteDep, id: UserId) -> EndedSessions:
+def end_user_sessions(write: AdminWriteDep, id: UserId) -> EndedSessions:
     """End all sessions of a user."""
-    with write.write() as session:
-        ended = end_sessions(session, write.job_service.clock, find_user(session, id))
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        ended = end_sessions(session, write.clock, find_user(session, id))
     return EndedSessions(ended=ended)
 
 
 @router.delete("/{id}/sessions/{session_id}", Permission.ADMINISTER, errors=(404,), status_code=204)
-def end_user_session(accounts: AccountsDep, write: AdminWriteDep, id: UserId, session_id: SessionId) -> None:
+def end_user_session(write: AdminWriteDep, id: UserId, session_id: SessionId) -> None:
     """End one session of a user."""
-    with write.write() as session:
-        end_session(session, write.job_service.clock, find_user(session, id), session_id)
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        end_session(session, write.clock, find_user(session, id), session_id)
 
 
 @router.get("/{id}/tokens", Permission.ADMINISTER, errors=(404,))
@@ -127,8 +123,7 @@ def list_user_tokens(
 
 
 @router.delete("/{id}/tokens/{token_id}", Permission.ADMINISTER, errors=(404,), status_code=204)
-def revoke_user_token(accounts: AccountsDep, write: AdminWriteDep, id: UserId, token_id: TokenId) -> None:
+def revoke_user_token(write: AdminWriteDep, id: UserId, token_id: TokenId) -> None:
     """Revoke a token of a user."""
-    with write.write() as session:
-        revoke_token(session, write.job_service.clock, find_user(session, id), token_id)
-    accounts.identities.forget()
+    with write.write_accounts() as session:
+        revoke_token(session, write.clock, find_user(session, id), token_id)

@@ -52,7 +52,7 @@ class WebhookForm(RequestForm):
 def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> WebhookRecord:
     """Create a webhook that receives events from now on; its secret is shown only in this response."""
     with turn.write() as session:
-        return registry.add(session, turn.job_service.clock, archive.settings.webhooks, **form.model_dump())
+        return registry.add(session, turn.clock, archive.settings.webhooks, **form.model_dump())
 
 
 @router.get("/{id}", Permission.ADMINISTER, errors=(404,))
@@ -75,15 +75,13 @@ class WebhookChangeForm(RequestForm):
 def change_webhook(archive: ArchiveDep, turn: AdminWriteDep, id: RowId, form: WebhookChangeForm) -> WebhookRecord:
     """Change a webhook; moving it to another host creates a new secret, which is shown in this response."""
     with turn.write() as session:
-        return registry.change(
-            session, turn.job_service.clock, id, settings=archive.settings.webhooks, **form.model_dump()
-        )
+        return registry.change(session, turn.clock, id, settings=archive.settings.webhooks, **form.model_dump())
 
 
 @router.delete("/{id}", Permission.ADMINISTER, errors=(404, 409), status_code=204)
 def remove_webhook(turns: WriteTurnsDep, id: RowId) -> None:
     """Delete a webhook with all its deliveries."""
-    registry.remove(turns.write, turns.job_service.clock, id)
+    registry.remove(turns.write, turns.clock, id)
 
 
 class RotationForm(RequestForm):
@@ -98,14 +96,14 @@ class RotationForm(RequestForm):
 def rotate_webhook_secret(turn: AdminWriteDep, id: RowId, form: RotationForm | None = None) -> WebhookRecord:
     """Create a new secret and show it only in this response; for a day, messages are also signed with the old one."""
     with turn.write() as session:
-        return registry.rotate(session, turn.job_service.clock, id, at_once=form is not None and form.at_once)
+        return registry.rotate(session, turn.clock, id, at_once=form is not None and form.at_once)
 
 
 @router.post("/{id}/test", Permission.ADMINISTER, errors=(404, 409))
 def test_webhook(archive: ArchiveDep, turns: WriteTurnsDep, id: RowId) -> DeliveryRecord:
     """Send one test message and return the result; works for disabled webhooks, too."""
     with acting(turns.actor):
-        number = send_test(archive.database, turns.job_service.clock, archive.settings.webhooks, id)
+        number = send_test(archive.database, turns.clock, archive.settings.webhooks, id)
     return registry.find_delivery(archive.database, number)
 
 
@@ -136,4 +134,4 @@ def list_webhook_deliveries(
 def redeliver_webhook(turn: AdminWriteDep, id: RowId, delivery_id: RowId) -> DeliveryRecord:
     """Queue a delivery again, with the same id and body, and a full set of attempts."""
     with turn.write() as session:
-        return registry.redeliver(session, turn.job_service.clock, id, delivery_id)
+        return registry.redeliver(session, turn.clock, id, delivery_id)
