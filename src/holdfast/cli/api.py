@@ -35,10 +35,10 @@ from holdfast.wiring.server import END_STREAMS, listen
 
 _log = log.get()
 _APPLICATION = "holdfast.api.app:application"
-# Request line and headers together.
+# Limit of request line and headers together.
 _HEAD_BYTES = 32 * 1024
 _DRAIN_S = 10
-# Open at once; more are turned away, so that idle ones cannot use up the process's files.
+# Most concurrent connections; more are rejected, so that idle ones cannot use up the process's file descriptors.
 _CONNECTIONS = 1000
 
 
@@ -57,14 +57,14 @@ def api(
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
     serve(settings, ready=lambda address: announce(settings, address), processes=processes)
-    # Not if it could not start: the file may be that of another server.
+    # Keep it if the start failed: the file may belong to another server.
     with suppress(OSError):
         address_path(settings.home).unlink()
 
 
 def announce(settings: Settings, address: str) -> None:
     """Print the server's address and, without any administrator, how to create the first one."""
-    # For the links that other commands print. A data directory that may only be read goes without.
+    # Store the address for links that other commands print. A read-only data directory has none.
     with suppress(OSError):
         address_path(settings.home).parent.mkdir(exist_ok=True)
         address_path(settings.home).write_text(address)
@@ -75,17 +75,17 @@ def announce(settings: Settings, address: str) -> None:
     try:
         link = setup_link(settings, address)
     except (HoldfastError, SQLAlchemyError):
-        # A database that may only be read, or is away: what there is to read is served all the same.
+        # The database is read-only or unavailable: serve what can be read.
         return
     if link is not None:
         notice = f"{FOR_PEOPLE}create one, once and within {SETUP_HOURS} hours: {link}"
-        # Not on standard output, where scripts read the address.
+        # Do not use standard output, where scripts read the address.
         print(notice, file=sys.stderr, flush=True)
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
     """Return the settings with a command's own values, and export those to the environment for the server."""
-    # The application is made by uvicorn from its import path and reads the environment, not our arguments.
+    # uvicorn creates the application from its import path, and it reads the environment, not our arguments.
     for name, value in (("HOLDFAST_HOME", home), ("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
             os.environ[name] = str(value)
@@ -98,17 +98,17 @@ def serve(
     """Serve until SIGINT or SIGTERM, then finish running requests; `ready` is called with the address once it
     serves.
     """
-    # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
+    # Bind the socket here: a used port then gives one sentence instead of uvicorn's traceback.
     listener = listen(settings)
     if (advice := open_to_others(settings)) is not None:
         _log.warning("home.open", home=str(settings.home), message=advice)
     name, port = listener.getsockname()[:2]
-    # Port 0 is chosen by the kernel; links that the API builds need the real one.
+    # The kernel chooses a port for 0; links that the API builds need the real one.
     os.environ["HOLDFAST_API_PORT"] = str(port)
     shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
     try:
         # Garbage collection takes a tenth of the loading and finds nothing; each server enables it once it is ready.
-        # The app is loaded once, before forking: the processes share its memory.
+        # Load the app once, before forking, so that the processes share its memory.
         gc.disable()
         import_from_string(application)
         gc.freeze()
@@ -132,7 +132,7 @@ def _serve_child(
     settings: Settings, listener: socket.socket, application: str, number: int, ready: Callable[[], None]
 ) -> int:
     if number:
-        # One process does what waits; what others would do beside it, it does anyway.
+        # One process is enough for background work.
         os.environ["HOLDFAST_API_UPKEEP"] = os.environ["HOLDFAST_WEBHOOKS_DELIVER"] = "false"
     return _serve_here(settings, listener, application, ready)
 
@@ -152,12 +152,12 @@ def _serve_here(settings: Settings, listener: socket.socket, application: str, r
             http=_protocol(settings),
             timeout_graceful_shutdown=_DRAIN_S,
             ws="none",
-            # Beyond it uvicorn answers 503 at once.
+            # Beyond it uvicorn responds with 503 immediately.
             limit_concurrency=_CONNECTIONS,
         ),
         ready=ready,
     )
-    # The server hands the signal on when it has drained; by then there is nothing left to end.
+    # The server raises the signal again once it has drained; then nothing is left to end.
     previous = {
         number: signal.signal(number, lambda _number, _frame: None) for number in (signal.SIGINT, signal.SIGTERM)
     }
@@ -190,7 +190,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            # Objects that exist by now stay: the collector need not look at them again.
+            # Objects that exist now stay alive: the collector can skip them.
             gc.freeze()
             gc.enable()
             self._ready()

@@ -56,7 +56,7 @@ def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, jso
 
 
 def _index_execution(runtime: Runtime, database: Database, indexer: Indexer, execution_id: int) -> IndexedExecution:
-    # Its files belong to an execution already: source and name are not used.
+    # Its files already belong to an execution: source and name are not used.
     request = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
     importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
     return index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
@@ -80,7 +80,7 @@ def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: 
             try:
                 done = _index_execution(runtime, database, indexer, execution_id)
             except (NotFound, NothingToIndex, Conflict) as exc:
-                # The others go on: one lost file must not keep a whole list of executions unread.
+                # Continue with the others: one lost file must not block a whole list of executions.
                 errors.append(f"execution {execution_id}: {exc}")
                 continue
             if done.errors:
@@ -152,7 +152,7 @@ def _each(
             runtime.clock,
             execution_id=one,
             apply=apply,
-            # Bound now: the lambda is called while the loop goes on.
+            # Bind it now: the lambda is called while the loop continues.
             seen=lambda looked, before=before: count(before + looked),
         )
         done.looked, done.changed = done.looked + part.looked, done.changed + part.changed

@@ -32,7 +32,7 @@ def audit(
 ) -> Rows:
     """List actions and who did them, newest first; with --json, pass `next_before` to --before until it is null."""
     rows = audit_events(session, actor=actor, action=action, subject=subject, before=before, limit=limit)
-    # By number, not by offset: events are appended while a reader turns pages.
+    # Continue by id, not by offset: events are appended while a reader pages.
     return Rows(rows, {"next_before": rows[-1].id if len(rows) == limit else None})
 
 

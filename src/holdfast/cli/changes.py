@@ -48,7 +48,7 @@ def compute_changes(
 
     Acts at once: what it writes is derived; --dry-run only counts.
     """
-    # Comparing is derived work: it gives way to crawls and to readers of the API.
+    # Comparing can be repeated at any time: it yields to crawls and to readers of the API.
     step_back(archive.settings.index.nice)
     with archive.database.read() as session:
         source_id = source_id_of(session, source)
@@ -88,7 +88,7 @@ def list_changes(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows to print.")] = 50,
 ) -> Done:
     """List changes, newest first; without a filter, those of the latest crawl of each source."""
-    # Without a filter the list would be every change there ever was: it starts with the latest crawl of each source.
+    # Without a filter the list would have every change ever: start with the latest crawl of each source.
     is_latest = execution is None and source is None
     source_id = source_id_of(session, source)
     scope = ChangeScope(source_id, execution, is_latest, unchanged=unchanged, noise=noise)

@@ -82,7 +82,7 @@ def migrate(
     if to is not None and way is not Way.DOWN:
         raise typer.BadParameter("it goes with down: holdfast migrate down --to 0031", param_hint="--to")
     current = _current(settings)
-    # An older program does not know what a newer schema needs; going down is the newer program's work.
+    # An older program does not know what a newer schema needs; only the newer program can downgrade it.
     if current is not None and current > SCHEMA:
         raise Unavailable(f"the database has schema {current}, newer than this program's {SCHEMA}; upgrade holdfast")
     down, done = way is Way.DOWN, acts or way is Way.UP
@@ -107,7 +107,7 @@ def migrate(
 
 def _current(settings: Settings) -> str | None:
     """Return the database's schema version; None for a missing file, which is not created."""
-    # Opening a SQLite file makes it: a check must leave nothing behind.
+    # Opening a SQLite file creates it: a check must leave nothing behind.
     path = sqlite_path(settings.database)
     return None if path is not None and not path.exists() else schema_of(settings.database)
 
@@ -143,7 +143,7 @@ def _described(steps: list[tuple[str, str]], *, down: bool, done: bool) -> str:
 
 _FILES = 1024
 _PREFIX = "HOLDFAST_"
-# Variables of the programs that came before this one: set by habit, they would be without effect, silently.
+# Variables of predecessor programs: if still set, they would silently have no effect.
 _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
 
@@ -214,7 +214,7 @@ def _variables(settings: Settings) -> Iterator[Finding]:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    # Without the beginning that all of them share: with it, any two names would be alike.
+    # Compare without the common prefix: with it, any two names would be similar.
     bare = {one.removeprefix(_PREFIX): one for one in known}
     close = difflib.get_close_matches(name.removeprefix(_PREFIX), bare, n=1)
     return f"write {bare[close[0]]} if you mean that" if close else "it does nothing"
@@ -230,7 +230,7 @@ def _directory(settings: Settings) -> Finding:
     """Return whether the archive's directory is, or can be made, writable, and other users cannot read it."""
     home, place = settings.home, _existing(settings.home)
     try:
-        # Written, not asked with access(): ACLs, read-only mounts and full quotas show only so.
+        # Test by writing instead of access(): only that reveals ACLs, read-only mounts and full quotas.
         with tempfile.TemporaryFile(dir=place):
             return "data directory", str(home.resolve()), open_to_others(settings)
     except OSError as exc:

@@ -11,7 +11,7 @@ from holdfast.cli.main import words
 from holdfast.cli.runner import example
 
 SHELLS = ("bash", "zsh", "fish")
-# All words are written into the script: no Python is started while a person types.
+# The script contains all words, so that typing starts no Python.
 _BASH = """_holdfast() {{
   local said
   COMPREPLY=()
@@ -47,7 +47,7 @@ def script(shell: str, tree: Mapping[str, Sequence[str]]) -> str:
     pairs = [f'      "{name}") said="{" ".join(after)}" ;;' for name, after in tree.items() if " " in name]
     singles = [f'        {name}) said="{" ".join(after)}" ;;' for name, after in tree.items() if " " not in name]
     bash = _BASH.format(names=names, pairs="\n".join(pairs), singles="\n".join(singles))
-    # zsh reads bash completions after bashcompinit; one script for both.
+    # zsh reads bash completions after bashcompinit, so one script serves both.
     return bash if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{bash}"
 
 

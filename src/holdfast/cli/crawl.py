@@ -95,8 +95,8 @@ def crawl(
     json: AsJson = False,
 ) -> Done | None:
     """Crawl websites into sealed WARC files, politely. Run the same command again to resume an unfinished crawl."""
-    # What happens goes to the log of each process, beside its files; here a person reads sentences, and on a terminal
-    # a live display that other lines would tear apart.
+    # Events go to each process's log, beside its files; a person at the terminal reads sentences here, or a live
+    # display that other lines would break.
     configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else "WARNING")
     if robots is RobotsChoice.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
@@ -128,13 +128,13 @@ def crawl(
         tracking=tuple(tracking) if tracking else None,
         allow_ports=tuple(allow_port or ()),
     )
-    # Before anything is written: a pattern that RE2 refuses would make an execution that can never run.
+    # Check before writing: a pattern that RE2 rejects would create an execution that can never run.
     plan.check_scope()
     Credentials(plan)
     if plan.delay_s < MIN_DELAY_S:
         print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
-        # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
+        # Import it by name: it loads the whole fetcher and parser, which only the crawl processes need.
         found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
         return Done(found, _dry_lines(found))
     with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
@@ -154,7 +154,7 @@ def run(
     runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool, indexes: bool
 ) -> ExecutionStatus:
     """Crawl a plan to its end and print the summary; with `indexes`, the caller indexes its files."""
-    # First: what a killed crawl left open is sealed and its domains are free before this one begins.
+    # Do this first: it seals the files of a killed crawl and releases its domains before this one starts.
     recovery = recover(runtime)
     home = runtime.settings.home
     started = executions.begin(
@@ -199,7 +199,7 @@ def _summarise(
             f"  cleaned up after {dead}: {counted(len(recovery.repaired), 'file')} sealed, "
             f"{counted(recovery.orphans, 'record')} kept that will be fetched again"
         )
-    # Other crawls share the politeness of a domain: one that it was given up by makes this one wait, too.
+    # Crawls share a domain's politeness state: if another crawl found it unreachable, this one waits, too.
     for away in runtime.frontier.unreachable(status.execution_id):
         when = f"since {away.since:%H:%M} UTC and is not tried before {away.next_try_at:%H:%M}"
         print(f"  {away.domain} is unreachable {when}; to try now: holdfast frontier reset {away.domain}")
@@ -210,7 +210,7 @@ def _summarise(
     if status.config.get("storage") == "signals":
         print(f"no bodies are kept   ·   next: holdfast page search WORDS   ·   holdfast report {status.execution_id}")
     elif paths:
-        # Search, replay and exports see nothing of a crawl until its files are indexed.
+        # Search, replay and exports do not see a crawl until its files are indexed.
         first = "" if indexes else "holdfast index   ·   "
         print(f"next: {first}holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
     else:
@@ -262,7 +262,7 @@ def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
     clock = SystemClock()
     until = clock.monotonic() + seconds
     while held := still_held(runtime, ids):
-        # Waiting for a process that fell silent would never end: the sentence names who has to act.
+        # Waiting for a silent process would never end: the sentence says who has to act.
         may_end = any(one.holder is not None and not one.is_silent for one in held)
         if not may_end or clock.monotonic() >= until:
             raise Unavailable("; ".join(one.sentence() for one in held))

@@ -51,11 +51,11 @@ def demo(
     settings = configured(home=str(folder), host=None, port=port)
     configure_log(settings, unless_set="ERROR")
     if not no_serve:
-        # A port that is taken is refused before the work, not after it.
+        # Reject a used port before the work, not after it.
         listen(settings).close()
     with DemoWeb() as web, web.reachable(), obeying_signals() as stops:
         settings = configured(home=str(folder), host=None, port=port).model_copy(update={"contact": CONTACT})
-        # Standard output is for the result: with --json nothing else may stand there.
+        # Standard output is for the result: with --json nothing else may be written there.
         tour = build_archive(settings, web, stops, lambda line: print(line, file=sys.stderr, flush=True))
         place, variables, front_page = web.place, web.variables, web.town_url
     made = {"home": str(folder), "front_page": front_page, **asdict(tour)}
@@ -93,7 +93,7 @@ def _add_account(settings: Settings) -> str:
 
 def _serve(folder: Path, place: WebPlace, variables: dict[str, str], ready: Callable[[str], None]) -> int:
     site = ServicePart(name="sites", command=(sys.executable, "-P", "-m", sites.__name__, *map(str, place)))
-    # Warnings alone: what the parts say otherwise would push the invitation off the screen.
+    # Log warnings only: other lines of the parts would scroll the invitation away.
     quiet = {} if "HOLDFAST_LOG_LEVEL" in os.environ else {"HOLDFAST_LOG_LEVEL": "WARNING"}
     return supervise(
         [*parts_of(workers=1), site],
@@ -116,7 +116,7 @@ def _invite(address: str, tour: DemoTour, link: str) -> None:
     print(f"  what changed     {address}/compare?from={tour.snapshot_ids[0]}&to={tour.snapshot_ids[-1]}")
     print(f"  years of a site  {address}/sources/{TOWN}")
     print("\nFor programs (JSON):")
-    # Its best answer is a picture without a word of this: what a link says of it finds it.
+    # The best answer is an image without these words: the text of a link finds it.
     print(f"  by its links     {address}/api/search?q=drowned+causeway+chart")
     if tour.compare_path:
         print(f"  a change         {address}{tour.compare_path}")

@@ -28,7 +28,7 @@ class Display:
         self._clock, self._quiet = clock, quiet
         self._table: Any = None
         if sys.stderr.isatty() and not quiet:
-            # Loaded by name: rich costs a tenth of a second that a crawl without a terminal need not pay.
+            # Import it by name: rich costs a tenth of a second that a crawl without a terminal does not need.
             self._table = importlib.import_module(".progress", __package__).LiveTable(plan)
         self._printed_at = -_LINE_S
 
@@ -48,7 +48,7 @@ class Display:
 
 def indexing(settings: Settings, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a process that indexes files meanwhile; it can be stopped between two batches."""
-    # A process of its own: reading files needs a core, and must not take turns with the crawl for Python's lock.
+    # Use a separate process: reading files needs a core, and must not compete with the crawl for Python's lock.
     command = own_command("index", "--json", "--home", str(settings.home), *arguments)
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
@@ -62,7 +62,7 @@ def followed(settings: Settings) -> Iterator[list[dict[str, Any]]]:
         yield files
     finally:
         follower.terminate()
-        # A second pass: the crawl seals its last files after the follower was asked to end.
+        # Run a second pass: the crawl seals its last files after the follower was asked to end.
         for process in (follower, indexing(settings)):
             output, _ = process.communicate()
             files += jsonlib.loads(output or b'{"files": []}')["files"]

@@ -52,7 +52,7 @@ OneYear = Annotated[int, typer.Argument(min=1, max=9999, help="The edition's yea
 
 
 def _open(settings: Settings) -> AbstractContextManager[Jobs]:
-    # With the check of the backend: an annual job that zimit would refuse in January is refused now.
+    # Run the backend's check: an annual job that zimit would reject in January is rejected now.
     return open_jobs(settings, backend_check=check_backend(settings))
 
 
@@ -119,7 +119,7 @@ def salvage(
     """Attach jobs of the year that have no edition to one, unchanged."""
     plan = _campaigns(jobs).salvage(CampaignRequest(year=year, sources=read_codes(sources), apply=apply))
     if report and plan.applied:
-        # After the plan is committed: a report reads the rows of its shards.
+        # Do this after the commit of the plan: a report reads the rows of its shards.
         for code in in_order(entry.source for entry in plan.made):
             _write_report(jobs, code, year)
     return _planned(plan)
@@ -253,7 +253,7 @@ def verify(
     line.clear()
     content = {"holds": found.holds, **asdict(found)}
     counts = fields([(name.replace("_", " "), value) for name, value in content.items() if name != "examples"])
-    # For scripts: an archive that lost something must not look like success.
+    # Return an error to scripts: an archive that lost something must not look like success.
     return Done(content, [counts, *(f"  {text(one)}" for one in found.examples)], is_success=found.holds)
 
 
@@ -275,7 +275,7 @@ def compare(
 def list_editions(session: Reading, year: MaybeYear = None, sources: Sources = None) -> Rows:
     """List the editions, the latest year first."""
     wanted = read_codes(sources)
-    # A code that no source has is an error; one without editions is an empty list.
+    # An unknown source code is an error; a source without editions gives an empty list.
     for code in wanted:
         find_source(session, code)
     rows, _ = queries.listed(session, year=year, limit=100_000)
@@ -303,7 +303,7 @@ def ledger(
     path = edition_folder(jobs.settings.home, source.code, year) / (CSV if csv else LEDGER)
     try:
         with path.open("rb") as file:
-            # As bytes: a ledger may have gigabytes, and its digest is in the report.
+            # Copy bytes: a ledger may have gigabytes, and its digest is in the report.
             shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
     except FileNotFoundError as exc:
         raise ArtefactNotFound(

@@ -164,7 +164,7 @@ def _scratch(archive: Archive) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        # An archive on a read-only disc can be exported all the same; a full disk is an error.
+        # An archive on a read-only disk can still be exported; a full disk is an error.
         if exc.errno not in READ_ONLY:
             raise
     if os.access(folder, os.W_OK):
@@ -196,7 +196,8 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         return
     if not output.name:
         raise Invalid(f"cannot write to {str(output)!r}: name a file behind -o")
-    # Beside its target, for rename() to work; with the process's number, since two exports may have one target.
+    # Write it beside its target, so that rename() works; include the process id, because two exports may have one
+    # target.
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:

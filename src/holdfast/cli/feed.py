@@ -53,7 +53,7 @@ def add(
         owner = find_source(session, source)
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=jobs.settings.timings.feeds_per_source)
         follow_feeds(session, jobs.actions, owner, settings)
-        # Read after follow_feeds, which creates the job if the source polls its feeds.
+        # Read this after follow_feeds, which creates the job if the source polls its feeds.
         is_polled = feed_job(session, source_id=owner.id) is not None
     off = "" if is_polled else f"\nit is not polled while the source's feeds are off: {_turn_on(source)}"
     return Done(feed_record(row, source), f"feed {row.id}: {text(row.url)}{off}")
@@ -102,7 +102,7 @@ def discover(jobs: Jobs, source: OfSource = None) -> Done:
 
 def _make_due(jobs: Jobs, code: str | None, *, search: bool) -> Done:
     with jobs.database.read() as session:
-        # Of all sources only those whose feeds are on; for a named one a hint is printed.
+        # Without a code, use only sources with enabled feeds; for a named one print a hint.
         chosen = [find_source(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
     states = {one.code: _job_state(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
     lines = [
@@ -117,7 +117,7 @@ def _make_due(jobs: Jobs, code: str | None, *, search: bool) -> Done:
 def _job_state(jobs: Jobs, source: Source, *, search: bool) -> str | None:
     """Make a source's feeds or its feed search due, and its job too; return the job's state, None if feeds are off."""
     with suppress(FeedsOff), jobs.database.write() as session:
-        # Read again in the transaction that changes it: the list was read in another one.
+        # Read it again in the transaction that changes it: the list was read in another one.
         fresh = find_source(session, source.code)
         return make_feeds_due(session, jobs.clock, jobs.actions, fresh, jobs.settings.feeds, search=search)
     return None

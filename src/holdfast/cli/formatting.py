@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _GAP = "  "
-# No column is cut below this many letters.
+# Columns are not cut below this many letters.
 _LEAST = 8
 
 
@@ -28,7 +28,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     words = [column for column in range(len(head)) if any(isinstance(row[column], str) for row in rows)]
-    # In a pipe nothing is cut: grep and cut want whole values.
+    # Cut nothing in a pipe: grep and cut need whole values.
     _fit(widths, words, columns or terminal_columns())
     return "\n".join(
         _GAP.join(
@@ -48,7 +48,7 @@ def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
     """Shrink the widest text column, one letter at a time, until the row fits; numbers and times are not cut."""
     while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         widest = max(words, key=lambda column: widths[column], default=None)
-        # A terminal of twenty columns: better a wrapped line than a table of dots.
+        # On a terminal of twenty columns, a wrapped line is better than a table of dots.
         if widest is None or widths[widest] <= _LEAST:
             return
         widths[widest] -= 1
@@ -58,7 +58,7 @@ def fields(pairs: Iterable[tuple[str, object]]) -> str:
     """Return names and values, one per line; empty values are left out."""
     kept = [(name, value) for name, value in pairs if value not in (None, "", [], {}, ())]
     width = max((len(name) for name, _ in kept), default=0)
-    # The lines of a value are indented, so that none of them looks like another field.
+    # Indent the lines of a value, so that none of them looks like another field.
     indent = "\n" + " " * (width + 2)
     shown = ((name, lines(value) if isinstance(value, str) else text(value)) for name, value in kept)
     return "\n".join(f"{name:<{width}}  {indent.join(value.splitlines())}" for name, value in shown)
@@ -81,8 +81,8 @@ def text(value: object) -> str:
         return ", ".join(text(one) for one in value)
     if isinstance(value, dict):
         value = json.dumps(value)
-    # A title may carry an escape sequence that clears the screen or turns text around: none reaches the terminal.
-    # Spaces of other kinds (a no-break space) are shown as one, though Python does not call them printable.
+    # A title may contain an escape sequence that clears the screen or reverses text: none may reach the terminal. Print
+    # other kinds of spaces (such as a no-break space) as a space, although Python does not call them printable.
     return "".join(c if c.isprintable() else " " if c.isspace() and c > "\x9f" else "\ufffd" for c in str(value))
 
 

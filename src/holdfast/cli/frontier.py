@@ -224,7 +224,7 @@ def reset(
     After half an hour of failures (robots.txt returns 500, connections are refused) every crawl skips a domain for
     an hour; also after a server's Retry-After. This command ends that, and is recorded in the audit log.
     """
-    # As the frontier spells a domain: with its port if that is neither 80 nor 443.
+    # Use the frontier's spelling of a domain: with its port if that is neither 80 nor 443.
     names = [actions.domain_of(domain) for domain in domains]
     lifted = {name: actions.reset_domain(runtime.frontier, name) for name in names}
     lines = [f"{name}: " + ("can be crawled again" if done else "nothing to reset") for name, done in lifted.items()]

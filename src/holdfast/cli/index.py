@@ -79,7 +79,7 @@ def index(
         return
     if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
         return
-    # Only now: a rebuild may have brought the source back.
+    # Check only now: a rebuild may have restored the source.
     with closing(Database(settings.database)) as database, database.read() as session:
         source_id_of(session, source)
     step_back(settings.index.nice)
@@ -91,7 +91,7 @@ def index(
     finally:
         for helper in helpers:
             if follow:
-                # A follower waits for files for ever; the others end when nothing is left.
+                # A follower waits for files forever; the others end when nothing is left.
                 helper.terminate()
             helper.communicate()
     failed = [one for one in done if one.error]
@@ -119,7 +119,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
             print("nothing was written; add --apply to do so and to read all of them again")
         return False
     with closing(Database(runtime.settings.database)) as database:
-        # First: reading a file again must not show hidden captures.
+        # Do this first: reading a file again must not show hidden captures.
         hidden = restore_withdrawals(database, home)
         restore_members(database, runtime.clock, home)
         ruled = restore_labels(database, runtime.clock, home)
@@ -161,7 +161,7 @@ def _run(
                     line.clear()
                     if not quiet:
                         typer.echo(file_lines(one), err=bool(one.error))
-                # After each round, not at the end: with --follow there may be none.
+                # Do this after each round: with --follow there may be no end.
                 if read := done[concluded:]:
                     with closing(Database(runtime.settings.database)) as database:
                         close_accounts(database, runtime.clock, [one.warc_file_id for one in read])
@@ -169,7 +169,7 @@ def _run(
                 if search:
                     take_in(runtime.settings, runtime.clock)
                 if not follow or not _wait(indexer):
-                    # Ctrl-C is the usual end of --follow, and no failure.
+                    # Ctrl-C is the usual end of --follow, not a failure.
                     return done, not indexer.stopping or follow
         except Interrupted:
             line.clear()
@@ -178,7 +178,7 @@ def _run(
 
 def _wait(indexer: Indexer) -> bool:
     """Wait for files to be sealed; return False after Ctrl-C or TERM."""
-    # In slices: a signal handler only sets a flag, and Ctrl-C should not take a second.
+    # Wait in slices: a signal handler only sets a flag, and Ctrl-C should not take a second.
     for _ in range(int(_LOOK_S / _SLICE_S)):
         if indexer.stopping:
             return False
@@ -267,7 +267,7 @@ def import_(
     else:
         _print_import_rest(done, found, is_whole=is_whole)
     if found.missing or found.unreadable or not done or any(one.error for one in done) or not is_whole:
-        # 130 for Ctrl-C before 1 for a failed file: the same command goes on.
+        # Prefer 130 for Ctrl-C to 1 for a failed file: the same command continues.
         raise typer.Exit(130 if not is_whole else 1)
 
 
@@ -398,7 +398,7 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         if indexer.stopping:
-            # The second Ctrl-C: a batch may take long on a slow disk, and uncommitted records are read again.
+            # This is the second Ctrl-C: a batch may take long on a slow disk, and uncommitted records are read again.
             raise KeyboardInterrupt
         indexer.stopping = True
 
@@ -416,9 +416,9 @@ def take_in(settings: Settings, clock: Clock) -> None:
     If another process holds the index, it does the update.
     """
     _give_memory_back()
-    # Another process that holds the index takes these rows in as well: they wait in the outbox.
+    # Another process that holds the index also adds these rows: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
-        # First: search takes in these labels, too.
+        # Do this first: the search index then includes these labels.
         judge_pending(database, clock)
         drain(database, settings.home, clock)
         while refresh_linked_hosts(database, settings.home, clock):

@@ -84,8 +84,8 @@ class JobPlan(NamedTuple):
         """Return the fields of the configuration: those that the job had, and those that are given."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        # `--seed` adds to the present seeds, `--set seeds=` replaces them. Checking the whole configuration rejects
-        # seeds that are no list.
+        # `--seed` adds to the present seeds, `--set seeds=` replaces them. The check of the whole configuration rejects
+        # seeds that are not a list.
         if self.seed and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seed]
         size, seconds = read_size(self.max_bytes), read_time(self.max_time)
@@ -114,7 +114,7 @@ def create(jobs: Jobs, source: SourceCode, plan: JobPlan) -> Done:
     schedule = plan.schedule(jobs.clock.now())
     with jobs.database.write() as session:
         row = find_source(session, source)
-        # From the source's template: directories of runs and exports show the name.
+        # Use the source's template: directories of runs and exports show the name.
         name = plan.name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now())
         config = plan.config({}, row)
         spec = JobSpec(source_id=row.id, url=plan.url, name=name, config=config, **plan.retrying())

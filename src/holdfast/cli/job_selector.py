@@ -38,7 +38,7 @@ class NamedJob(NamedTuple):
     @property
     def number(self) -> int:
         """Its number; exit code 2 if none is given, or two."""
-        # A set: `job show 3 --id 3` names one job twice and means it.
+        # Use a set: `job show 3 --id 3` names one job twice.
         given = {one for one in self if one is not None}
         if len(given) != 1:
             raise typer.BadParameter("name one job by its number; see them with: holdfast job list", param_hint="JOB")

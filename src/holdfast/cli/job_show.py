@@ -188,7 +188,7 @@ def news(database: Database, execution_id: int, after: int, level: str) -> Itera
         yield from lines
         if lines:
             after = lines[-1].id
-        # Only after a read that found no line: lines written while a run ends are shown, too.
+        # Stop only after a read without lines, so that lines written while a run ends are shown, too.
         elif run is None or run.state not in _OPEN:
             return
         else:

@@ -56,7 +56,7 @@ def list_all(
     for one in state or ():
         one_of(one, tuple(State), "--state")
     scheduled = state or kind or search or sort
-    # Two vocabularies: --status speaks of a job and its last run together, --state of the schedule alone.
+    # These are two vocabularies: --status covers a job and its last run, --state only the schedule.
     if status and scheduled:
         raise typer.BadParameter("it goes with --source alone; --state knows the other words", param_hint="--status")
     settings, database = opened

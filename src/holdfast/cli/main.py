@@ -20,16 +20,17 @@ def main() -> None:
     """Run the command that the arguments name."""
     # With LANG=C a title with an accent would end the command with UnicodeEncodeError.
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is shown its number instead
+        if isinstance(stream, TextIOWrapper):  # write the number of a letter that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
             _run(sys.argv[1:])
         finally:
-            sys.stdout.flush()  # here, or the interpreter complains while it ends
+            sys.stdout.flush()  # flush here, or the interpreter complains while it ends
     except KeyboardInterrupt:
         sys.exit(130)
-    # `holdfast … | head`: the reader has left. Without another stdout the interpreter complains again while it ends.
+    # `holdfast … | head`: the reader has closed the pipe. Without another stdout the interpreter complains again while
+    # it ends.
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -52,7 +53,7 @@ def _run(arguments: list[str]) -> None:
     apart = APART.get((command.module, below))
     if apart is not None and subcommand is None:
         name, rest = f"{name} {below}", rest[1:]
-    gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
+    gc.disable()  # garbage collection takes a tenth of the loading time and finds nothing
     loaded = load(apart or command.module)
     run, prepare = load("runner:run"), load("preparing:prepare")
     starts_archive = not STARTS_ARCHIVE.isdisjoint((name, f"{noun_of(command)} {below}"))
@@ -60,10 +61,10 @@ def _run(arguments: list[str]) -> None:
     gc.freeze()
     gc.enable()
     try:
-        # A Typer with one command is that command.
+        # A Typer application with one command acts as that command.
         run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
     finally:
-        gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
+        gc.freeze()  # otherwise the interpreter scans all objects once more before it ends: 0.28 s after a crawl
 
 
 def load(where: str) -> Any:
@@ -95,7 +96,7 @@ def _help(asked: Sequence[str]) -> None:
 
 def _refuse(name: str) -> NoReturn:
     """Print suggestions for an unknown command, and exit with 2."""
-    # Loaded by name: only a mistyped command needs it.
+    # Import it by name: only a mistyped command needs it.
     difflib = importlib.import_module("difflib")
     near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.65)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: holdfast --help"

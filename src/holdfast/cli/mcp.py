@@ -47,7 +47,7 @@ def mcp(
         serve(settings, application=_APPLICATION, ready=lambda address: print(f"serving {address}/mcp", flush=True))
         return
     settings = config.load(home=home)
-    # Standard output belongs to the protocol: the log goes to standard error, as everywhere.
+    # Standard output belongs to the protocol: log to standard error, as everywhere.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     local = Principal(role=viewer, name="local", way=SignInWay.LOCAL)
     principal = ANONYMOUS if viewer is Role.ANONYMOUS else local

@@ -53,7 +53,7 @@ def _rows(found: Sequence[OperationRecord | UploadRecord], limit: int) -> Rows:
 def show(session: Reading, operation: OperationId) -> Done:
     """Show the progress and the result of an operation."""
     found = operation_record(long_running.find(session, operation))
-    # Lists are of single files: `--json` has them.
+    # Omit lists of single files: `--json` has them.
     plain = {name: value for name, value in found.result.items() if not isinstance(value, list | dict)}
     return Done(found, described(picked(found, _SHOWN) | plain))
 

@@ -22,7 +22,7 @@ _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def command_group(about: str) -> typer.Typer:
     """Return a Typer for the commands of one noun; without a command it prints its help, which begins with `about`."""
-    # Completion is `holdfast completion`; faults and help are printed by our runner, without rich's frames and colours.
+    # `holdfast completion` prints completions; our runner prints errors and help, without rich's frames and colours.
     return typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -53,7 +53,7 @@ def read_network(text: str) -> str:
 def read_header(text: str) -> tuple[str, str]:
     """Return a header's name and value. Error messages do not repeat the value: it may be a secret."""
     name, colon, value = text.partition(":")
-    # A line end inside would smuggle a second header into every request.
+    # A line end inside would add a second header to every request.
     if not colon or not name.strip() or not text.isprintable():
         raise typer.BadParameter("write 'Name: value', on one line", param_hint="--header")
     return name.strip(), value.strip()
@@ -86,7 +86,7 @@ def _amount(text: str, units: dict[str, float], option: str, example: str) -> fl
     written = text.strip().lower()
     number = written.rstrip("abcdefghijklmnopqrstuvwxyz ")
     try:
-        # float() takes "nan" and "inf" as well: the two checks below refuse them.
+        # float() accepts "nan" and "inf", too: the two checks below reject them.
         amount = float(number) * units[written[len(number) :].strip()]
     except (ValueError, KeyError) as exc:
         raise typer.BadParameter(f"{text!r} is no amount; write for example {example}", param_hint=option) from exc
@@ -171,6 +171,6 @@ def one_of(word: str | None, known: Sequence[str], option: str) -> str | None:
 
 def configure_log(settings: Settings, *, unless_set: str = "WARNING", as_json: bool = True) -> None:
     """Configure logging for a command that prints its own results; HOLDFAST_LOG_LEVEL overrides `unless_set`."""
-    # A command that prints its results would bury them in the log lines of the default level.
+    # The log lines of the default level would bury a command's printed results.
     level = settings.log_level if "log_level" in settings.model_fields_set else unless_set
     log.configure(level, as_json=as_json)

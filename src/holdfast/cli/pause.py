@@ -46,7 +46,7 @@ def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
             with jobs.database.write() as session:
                 done.append((resume_run if are_paused else pause_run)(session, jobs.clock, number))
         except (NotPausable, NotFound) as exc:
-            # An execution that cannot be paused, or is missing, must not stop the others.
+            # An execution that is missing or cannot be paused must not stop the others.
             if len(numbers) == 1:
                 raise
             refused.append(str(exc))
@@ -55,7 +55,7 @@ def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
         raise NotFound(f"{none}; see them with: holdfast status")
     idle = _unheld(jobs, done)
     lines = [_sentence(one, is_held=one.execution_id not in idle) for one in done]
-    # Without numbers, runs that cannot be paused are left alone; with numbers, that is a failure.
+    # Without numbers, skip runs that cannot be paused; with numbers, that is a failure.
     is_success = bool(done) and not (wanted and refused)
     return Done({"executions": done, "refused": refused}, lines, is_success, refused)
 

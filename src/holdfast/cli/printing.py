@@ -163,7 +163,7 @@ def _print(answer: Any, listing: Listing | None, *, as_json: bool, apply: bool |
         print(dumps(found if apply is None else {"applied": apply, **found}))
     else:
         if sys.stderr.isatty():
-            # A counter that a command showed leaves no line behind.
+            # Remove the line of a counter that a command showed.
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
         shown = _as_text(done.record, listing) if done.sentence is None else done.sentence
         if shown := shown if isinstance(shown, str) else "\n".join(shown):

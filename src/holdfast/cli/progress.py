@@ -80,7 +80,7 @@ def _bars(status: ExecutionStatus, plan: CrawlPlan) -> list[Table]:
     made = Table.grid(padding=(0, 1))
     for name, done, limit, shown, most in towards:
         if limit:
-            # What a crawl did before it was resumed counts: min() keeps the bar within its frame.
+            # The work before a resumption counts, too: min() keeps the bar within its frame.
             bar = ProgressBar(total=limit, completed=min(done, limit), width=40)
             made.add_row(name, bar, f"{min(100, int(100 * done / limit))}%", f"{shown} of {most}")
     return [made] if made.row_count else []
@@ -93,9 +93,9 @@ class ProgressLine:
         self._clock, self._quiet = clock, quiet
         self._console = Console(stderr=True, highlight=False)
         self._is_live = self._console.is_terminal and not quiet
-        # What ends within five seconds says nothing where there is no terminal.
+        # Without a terminal, print nothing for work that ends within five seconds.
         self._printed_at = clock.monotonic() if not self._is_live else -_LINE_S
-        # Prefix: file n of m.
+        # The prefix is: file n of m.
         self.before = ""
 
     def step(self, step: FileStep) -> None:
@@ -117,7 +117,7 @@ class ProgressLine:
         self._printed_at = now
         line = plain(f"{self.before}{text}")
         if self._is_live:
-            # Cut one short of the width: a full line wraps, and the next \r would leave its first half behind.
+            # Cut one letter below the width: a full line wraps, and the next \r would leave its first half behind.
             self._console.file.write(f"\r\x1b[2K{line[: self._console.width - 1]}")
             self._console.file.flush()
         else:

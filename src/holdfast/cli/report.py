@@ -55,7 +55,7 @@ def report(
             runs = execution_queries.executions_of(tx, source)
         _list(runtime, runs, failed=failed, reason=reason, as_csv=csv)
         return None
-    # The account is of the frontier: a run that went on with another's shows both together.
+    # The report is that of the frontier: a run that continued another's shows both together.
     status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
     if csv or urls:
         _list(runtime, [status.frontier_id], failed=failed, reason=reason, as_csv=csv)
@@ -69,7 +69,7 @@ def report(
 
 
 def _noise(runtime: Runtime, status: ExecutionStatus) -> dict[str, int]:
-    # Loaded by name: the lists of URLs need neither SQLAlchemy nor this.
+    # Import it by name: the lists of URLs need neither SQLAlchemy nor this.
     counts: dict[str, int] = importlib.import_module(".noise_counts", __package__).noise_counts(
         runtime.settings.database, status.execution_id
     )
@@ -79,7 +79,7 @@ def _noise(runtime: Runtime, status: ExecutionStatus) -> dict[str, int]:
 def find_execution(runtime: Runtime, wanted: int | None) -> int:
     """Return the given execution, or the newest one; raise NotFound without any."""
     with runtime.raw_db.read() as tx:
-        # In an empty archive the error says how to begin, whatever number was typed.
+        # In an empty archive the error says how to start, whatever number was typed.
         ids = execution_queries.latest_executions(tx, limit=1)
         found = execution_queries.execution(tx, wanted) if wanted is not None else None
     if not ids:
@@ -90,7 +90,7 @@ def find_execution(runtime: Runtime, wanted: int | None) -> int:
 
 
 def _list(runtime: Runtime, runs: Iterable[int], *, failed: bool, reason: str | None, as_csv: bool) -> None:
-    # Streamed: a crawl has millions of rows.
+    # Stream the rows: a crawl has millions.
     slices = run_urls(lambda: nullcontext(runtime.raw_db), runs, failed=failed, reason=reason)
     if as_csv:
         sys.stdout.writelines(csv_pieces(slices))

@@ -40,7 +40,7 @@ def robots(
         rules = _read(file, agent)
         answers = [_answer(url, rules) for url in targets]
     else:
-        # A private address is refused before it is dialled, as in a crawl.
+        # Reject a private address before connecting, as a crawl does.
         networks = check_reachable(settings, urls, allow_network)
         states = asyncio.run(_ask(settings, targets, networks, contact or known_contact(settings)))
         answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]
@@ -50,7 +50,7 @@ def robots(
 async def _ask(settings: Settings, urls: list[Url], networks: list[str], contact: str | None) -> list[RobotsRecord]:
     if contact is None:
         raise Invalid("no contact for requests; give one with --contact, or read a file with --file")
-    # Under the name of a crawl, with its contact: sites may serve another robots.txt to others.
+    # Use the user agent of a crawl, with its contact: sites may serve another robots.txt to others.
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
     async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
         return [await solo.robots(url) for url in urls]
@@ -65,7 +65,7 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 def _live(url: Url, state: RobotsRecord, agent: str) -> dict[str, Any]:
     verdict = robots_file.verdict(state, state.checked_at)
-    # The rules of the stored bytes are read again for the agent that was asked about, not for our own.
+    # Parse the stored bytes again for the requested agent, not for our own.
     if verdict is robots_file.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
@@ -96,7 +96,7 @@ def _sentence(answer: dict[str, Any]) -> str:
 
 def _without_rule(answer: dict[str, Any]) -> str:
     if answer["allowed"]:
-        # RFC 9309, 2.3.1.3: a 4xx means that there are no rules; a 5xx that nothing may be asked.
+        # RFC 9309, 2.3.1.3: a 4xx means that there are no rules; a 5xx that nothing may be requested.
         missing = 400 <= (answer.get("status") or 0) < 500
         return f"there is no robots.txt: status {answer['status']}" if missing else "no rule matches"
     if answer.get("status") is None:

@@ -19,7 +19,7 @@ from holdfast.errors import READ_ONLY, HoldfastError
 
 C = TypeVar("C", bound=Callable[..., Any])
 Built = TyperCommand | TyperGroup
-# What shells say of a program that Ctrl-C ended.
+# The exit code of shells for a program that Ctrl-C ended.
 INTERRUPTED = 130
 _MESSAGE_CHARS = 300
 _LARGEST = 2**63 - 1
@@ -35,13 +35,13 @@ def run(
         built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
         print(f"holdfast: {lines(exc)}", file=sys.stderr)
-        # Shells and systemd tell "stopped by Ctrl-C" from "failed" by this number.
+        # Shells and systemd distinguish "stopped by Ctrl-C" from "failed" by this number.
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OSError as exc:
         place = f"cannot use {exc.filename}: " if exc.filename is not None else ""
         print(f"holdfast: {place}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)
         sys.exit(1)
-    # The only such place: an unforeseen fault is one line for an operator, and whole with HOLDFAST_LOG_LEVEL=debug.
+    # Only here: print an unexpected error as one line for an operator, and in full with HOLDFAST_LOG_LEVEL=debug.
     except Exception as exc:
         if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
             raise
@@ -86,7 +86,7 @@ def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = No
     made = typer.main.get_command(app)
     if isinstance(made, TyperGroup):
         for one in made.commands.values():
-            # Here and not in each docstring: 90 commands have the same three.
+            # Add them here instead of in each docstring: 90 commands have the same three.
             one.epilog = one.epilog or EXIT_CODES
             one.callback = _bounded(one.callback) if one.callback is not None else None
         if subcommand is not None:
@@ -108,7 +108,7 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
                     raise typer.BadParameter(wrong, param_hint=name)
         try:
             return callback(**values)
-        # Not only the option: dates are added to it later, deep in a flow, and overflow there.
+        # Not only the option can overflow: later date arithmetic with it can, too.
         except OverflowError as exc:
             # The time is too far away for the calendar.
             large = [name for name, value in values.items() if isinstance(value, int | float) and abs(value) > _MANY]
@@ -120,14 +120,14 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unusable(value: object) -> str | None:
-    # Python has numbers of any length; both databases answer with an error of their own for more than 64 bits.
+    # Python has numbers of any length; both databases raise an error of their own for more than 64 bits.
     if isinstance(value, int) and abs(value) > _LARGEST:
         return "the number is larger than any that is kept here"
     if isinstance(value, float) and not math.isfinite(value):
         return "it is no number that can be used"
     if isinstance(value, str):
         try:
-            # Arguments that are no UTF-8 arrive as surrogates, which no database and no JSON takes.
+            # Arguments that are not UTF-8 arrive as surrogates, which no database and no JSON accepts.
             value.encode()
         except UnicodeEncodeError:
             return "it holds bytes that are not UTF-8"

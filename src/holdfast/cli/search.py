@@ -187,7 +187,7 @@ def linked_hosts_(
     archive: Archive, limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Hosts to show.")] = 50
 ) -> Done:
     """Show hosts that captures link to and that have no captures: candidates for sources, the most linked first."""
-    with suppress(DatabaseReadOnly):  # earlier counts are shown
+    with suppress(DatabaseReadOnly):  # earlier counts are printed
         refresh_linked_hosts(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
     with archive.database.read() as session:
         found = linked_hosts_object(linked_hosts(session, limit=limit, offset=0))
@@ -201,14 +201,14 @@ def _take_in(archive: Archive) -> None:
     lost = False
     try:
         lost = is_lost(archive.database, archive.home, archive.clock)
-        # For some seconds only: after a large import the whole of it would make a person wait for minutes.
+        # Update for some seconds only: after a large import the whole update would take minutes.
         done = _make_anew(archive) if lost else drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
-    # Another process is updating the index; this one answers from its present state.
+    # Another process is updating the index; search its current state.
     except IndexBusy:
         if lost:
             print("holdfast: another process is building the search index; try again when it is done", file=sys.stderr)
         return
-    except DatabaseReadOnly:  # the index is searched as it is
+    except DatabaseReadOnly:  # search the index as it is
         print("holdfast: changes wait for the search index, which is read-only here", file=sys.stderr)
         return
     if not done.finished:
@@ -222,7 +222,7 @@ def _make_anew(archive: Archive) -> Drained:
     def progress(pages: int) -> None:
         nonlocal said
         if not said:
-            # Not before the work begins: another process may be at it.
+            # Show nothing before the work starts: another process may be doing it.
             print(_MADE_FIRST, file=sys.stderr)
             said = True
         show(pages)
@@ -231,7 +231,7 @@ def _make_anew(archive: Archive) -> Drained:
         return drain(archive.database, archive.home, archive.clock, progress=progress)
     finally:
         if said and sys.stderr.isatty():
-            # The counter leaves no line behind.
+            # Remove the line of the counter.
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 

@@ -19,7 +19,7 @@ from holdfast.sources.contact import HELP, HELP_WITHOUT_OPTION, check_contact, k
 from holdfast.urls import DEFAULT, Normalisation, parse_seed
 
 _MAX_COMPLAINTS = 20
-# How much of a line is read at once: more than any address has, far less than a file that is no list of lines.
+# Most bytes read per line: more than any URL has, far less than a file that is not a list of lines.
 _LINE_BYTES = 64 * 1024
 
 
@@ -36,7 +36,7 @@ def read_seeds(
     for argument in arguments:
         if argument == "-":
             seeds.update(dict.fromkeys(_lines("standard input", sys.stdin.buffer, guard, policy)))
-        # `holdfast crawl seeds.txt` is what people type; a file called like an address is not looked for.
+        # People type `holdfast crawl seeds.txt`; do not search for a file that is named like a URL.
         elif "://" not in argument and Path(argument).is_file():
             seeds.update(dict.fromkeys(_file(Path(argument), guard, policy)))
         else:
@@ -98,7 +98,7 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
             check_seed(text, guard, policy)
         except UrlRefused as exc:
             bad += 1
-            # A disk image by mistake would print a line for each of its millions of lines.
+            # A disk image given by mistake would print an error for each of its millions of lines.
             if bad <= _MAX_COMPLAINTS:
                 print(f"holdfast: {name}, line {number}: {exc}", file=sys.stderr)
             continue
@@ -115,7 +115,7 @@ def find_contact(settings: Settings, given: str | None = None, *, has_option: bo
     help_text = HELP if has_option else HELP_WITHOUT_OPTION
     if contact := given or known_contact(settings):
         return check_contact(contact, help_text)
-    # A timer or a pipe cannot answer: the question would hang for ever.
+    # A timer or a pipe cannot answer: the question would hang forever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         raise Invalid(f"no contact, so nothing is crawled; {help_text}")
     return remember_contact(

@@ -48,12 +48,12 @@ def serve(
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     variables = {"HOLDFAST_HOME": str(settings.home.resolve())}
     if settings.contact:
-        check_contact(settings.contact, HELP_WITHOUT_OPTION)  # a wrong one is refused before anything starts
+        check_contact(settings.contact, HELP_WITHOUT_OPTION)  # reject a wrong one before anything starts
     for name, value in (("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
             variables[name] = str(value)
     parts = parts_of(workers=0 if no_worker else workers, processes=processes)
-    # Standard output has only the line with the address: scripts wait for it.
+    # Write only the line with the address to standard output: scripts wait for it.
     code = supervise(
         parts,
         settings.home,

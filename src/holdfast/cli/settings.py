@@ -13,6 +13,6 @@ from holdfast.config.showing import shown_text, walk
 def settings(values: Settings) -> Done:
     """Print the current settings."""
     rows = [(name, getattr(group, key), field) for name, group, key, field in walk(values)]
-    # Text is redacted in both forms: a database address may carry a password.
+    # Redact text in both forms: a database URL may contain a password.
     plain = {name: value if isinstance(value, int | float) else shown_text(value) for name, value, _ in rows}
     return Done(plain, [f"{name} = {shown_text(value)}\n    {field.description}" for name, value, field in rows])

@@ -27,7 +27,7 @@ from holdfast.withdrawals.records import TakedownReceipt
 from holdfast.withdrawals.visibility import visible_snapshot
 
 _CONTENT_BYTES = 256 * 1024 * 1024
-# Similar addresses that are offered for one that was never captured.
+# Number of similar URLs that are suggested for one that was never captured.
 _NEAR = 5
 
 app_command = command_group(
@@ -55,7 +55,7 @@ def _lines(facts: dict[str, Any], before: str = "") -> Iterator[str]:
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from _lines(value, f"{before}{name}.")
-        # A page of a manual has hundreds of terms.
+        # Limit the terms: a page of a manual has hundreds.
         elif value is not None and value != [] and f"{before}{name}" != "document.terms":
             yield f"{before + name:<24} {text(value)}"
 
@@ -88,7 +88,7 @@ def cat(
         found = visible_snapshot(session, snapshot)
         if as_text:
             content = _text(session, found)
-            # A pipe gets the text as it is stored, for other programs.
+            # Write the stored text unchanged to a pipe, for other programs.
             print(lines(content) if sys.stdout.isatty() else content)
             return
         with queries.open_stored(session, archive.home, found) as stored:
@@ -98,7 +98,7 @@ def cat(
                 shown = [status, *(f"{name}: {value}" for name, value in (head.headers if head else ()))]
                 print("\n".join(map(text, shown)))
                 return
-            # The payload is streamed; decoding needs all of it, so it has a bound.
+            # Stream the payload; decoding needs all of it, so limit that.
             pieces = stored.payload if raw else iter((stored.content(_CONTENT_BYTES),))
             for piece in pieces:
                 sys.stdout.buffer.write(piece)

@@ -62,7 +62,7 @@ def seed_sources(jobs: Jobs, session: Writing) -> Done:
     Acts at once: it only adds missing rows.
     """
     added = registry.seed_presets(session, jobs.clock)
-    # One with settings of its keeper is left alone, and named.
+    # Leave a source with an operator's settings unchanged, and name it.
     there = [preset.code for preset in PRESETS if preset.code not in added]
     unconfirmed = {preset.code: preset.unconfirmed for preset in PRESETS if preset.code in added}
     printed = [f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}"]
@@ -116,7 +116,7 @@ def create(
 ) -> Done:
     """Add a source."""
     content = {**wanted.content(), "code": code, "enabled": not disabled, "schedule": wanted.schedule}
-    # Before the database is opened: a wrong field costs nothing.
+    # Check before opening the database: a wrong field costs nothing.
     _demand_runnable(settings, registry.read_spec({**content, "code": code or "new"}).config)
     with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
         return _done(
@@ -193,7 +193,7 @@ def edit(
         if changes:
             registry.edit(session, jobs.clock, row.code, changes)
         if "config" in changes:
-            # Inside the transaction: refused, the edit is rolled back.
+            # Check inside the transaction: a rejection rolls back the edit.
             _demand_runnable(jobs.settings, registry.config_of(row, needs_seeds=False))
         source_jobs.plan_source(session, jobs.clock, jobs.actions, row.code, wanted.schedule)
         return _done(source_jobs.source_record(session, row))
@@ -297,7 +297,7 @@ def read_file(file: Path) -> list[Any]:
     """
     try:
         with file.open("rb") as opened:
-            # A device or a pipe has no size to ask for first: /dev/zero took all memory.
+            # A device or a pipe has no size to check first: /dev/zero took all memory.
             data = opened.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise Invalid(f"{file} is longer than {MAX_BYTES} bytes")

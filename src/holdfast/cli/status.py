@@ -103,7 +103,7 @@ def status(
     with raw_db.read() as tx:
         ids = execution_queries.latest_executions(tx, limit=10)
     found = [_seen(runtime, _read(runtime, execution_id)) for execution_id in ids]
-    # Raw statements only: `status` is typed again and again, and SQLAlchemy would take most of its time to load.
+    # Use raw statements only: users type `status` often, and loading SQLAlchemy would take most of its time.
     overall = read_overview(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
     feeds = read_feed_status(raw_db, clock, runtime.settings.feeds)
     lines = [str(one.sentence) for one in found]
@@ -125,7 +125,7 @@ def _read(runtime: Runtime, execution_id: int) -> ExecutionStatus:
 
 def _latest(raw_db: RawDatabase) -> int:
     with raw_db.read() as tx:
-        # A running one comes first; the newest otherwise.
+        # Prefer a running one, else the newest.
         running = execution_queries.latest_executions(tx, limit=1, running=True)
         return next(iter(running or execution_queries.latest_executions(tx, limit=1)), 0)
 
@@ -135,7 +135,7 @@ def _follow(runtime: Runtime, execution_id: int) -> ExecutionStatus:
     with display.running():
         while (shown := read_status(runtime.raw_db, runtime.clock, execution_id)).state == "running":
             display.show(shown)
-            # Several times in a row: a crawl that just started has its row a moment before its processes.
+            # Require several times in a row: a crawl that just started has its row shortly before its processes.
             idle = idle + 1 if _is_abandoned(runtime, shown) else 0
             if idle >= _IDLE_LOOKS:
                 break
@@ -144,7 +144,7 @@ def _follow(runtime: Runtime, execution_id: int) -> ExecutionStatus:
 
 
 def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
-    # Only of those that are said to run: who works is asked of the run files, one by one.
+    # Check only runs with state running: this reads the run files, one by one.
     return shown.state == "running" and is_abandoned(
         runtime.raw_db, runtime.clock, shown.execution_id, folder=runtime.run_folder
     )
@@ -152,7 +152,7 @@ def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
 
 def _seen(runtime: Runtime, shown: ExecutionStatus) -> Done:
     """Return an execution, and whether a process works on it as far as this machine can see."""
-    # No process does after a kill, or a power failure.
+    # After a kill or a power failure, no process works on it.
     abandoned, stop = _is_abandoned(runtime, shown), f"holdfast stop {shown.execution_id}"
     facts = {**encode(shown, spelling=Spelling.COMMAND), "is_abandoned": abandoned}
     hint = f"\n       no process works on it: the same crawl command resumes it, {stop} ends it"
@@ -168,7 +168,7 @@ def describe(shown: ExecutionStatus) -> str:
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
         return f"{head}\n       {line(shown)}{_recent(shown)}" + "".join(slow)
-    if shown.state == "queued" and (waits := paused(shown)) is not None:  # its worker handed it back meanwhile
+    if shown.state == "queued" and (waits := paused(shown)) is not None:  # its worker released it meanwhile
         head += f"\n       {waits}"
     report = f"\n       {shown.sentence}" if shown.shortfalls else f"\n       {shown.trouble}" if shown.trouble else ""
     again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and report else ""

@@ -62,7 +62,7 @@ class OfRun(NamedTuple):
                 found = find_run(session, job_id=job_id, execution_id=execution_id)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id}; see them with: holdfast job list") from exc
-        # Both were named and do not belong together: one of the two is a mistake.
+        # Both were given and do not match: one of the two is a mistake.
         if job_id is not None and found.job.id != job_id:
             raise NotFound(f"execution {execution_id} is one of job {found.job.id}, not of job {job_id}")
         return found
@@ -115,7 +115,7 @@ app_command = command_group("Files of executions on disk. Example: holdfast stor
 def _idle_run(archive: Archive, which: OfRun) -> tuple[DirectoryRun, Path]:
     """Return a run and its directory; raise JobInUse if a crawl runs there, or is about to."""
     run = which.find(archive.database)
-    # A crawl that runs would change these files under the command.
+    # A running crawl would change these files during the command.
     return run, cleaning.demand_idle(archive.database, run).resolve()
 
 
@@ -164,7 +164,7 @@ def report(
     for run in runs:
         weight, trouble = _weigh(Path(run.execution.output_dir))
         rows.append(from_row(RunStorage, weight, **run_facts(run), missing=trouble == "missing", error=trouble))
-        # Figures of a disk that does not respond are not stored.
+        # Do not store figures of a disk that does not respond.
         if store and trouble is None:
             with archive.database.write() as session:
                 note_storage(session, archive.clock, run.execution.id, encode(weight, spelling=Spelling.SNAKE))

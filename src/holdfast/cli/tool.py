@@ -78,12 +78,12 @@ def probe_browser_fetch(
     browser reaches no host but the page's own, so pictures from other hosts are missing.
     """
     browser = find_browser(program)
-    # The same guard as a crawl's: a probe must not reach into a private network either.
+    # Use the guard of a crawl: a probe must not reach into a private network either.
     networks = check_reachable(settings, [address], allow_network)
     url, who = parse_seed(address), find_contact(settings, contact)
     answer = asyncio.run(ask_plainly(settings, url, contact=who, networks=networks))
     plain = plain_look(answer)
-    # The browser is pinned to the address that our own client reached: without one it is not started.
+    # The browser is pinned to the address that our own client reached: without one, do not start it.
     if isinstance(answer, FetchFailed):
         seen = Look(ok=False, seconds=0.0, error="not requested: our own client reached no address")
     else:
@@ -166,7 +166,7 @@ def run(
     command = tool_command(made, host, name=name, output_dir=folder, program=program)
     command += ["--dry-run"] if dry_run else []
     print(f"output directory: {folder}", file=sys.stderr)
-    # In our own process group: Ctrl-C reaches the tool, which stops its container and keeps what there is.
+    # Run it in our own process group: Ctrl-C then reaches the tool, which stops its container and keeps its files.
     out = sys.stderr if json else None
     with subprocess.Popen(command, env=environment_of(settings, os.environ), stdout=out) as process:
         while True:
@@ -210,7 +210,7 @@ def run_one(
     force: Annotated[bool, typer.Option("--force", help="Although an annual job's date has not come.")] = False,
 ) -> Done:
     """Run one waiting execution of a job in this process and index its captures; exit 1 unless both succeed."""
-    # Only our own crawler needs a contact; without one it refuses when the run begins.
+    # Only our own crawler needs a contact; without one it rejects the run at its start.
     with suppress(Invalid):
         settings = config.load(home=settings.home, contact=find_contact(settings, has_option=False))
     with open_jobs(settings) as jobs:
@@ -219,12 +219,12 @@ def run_one(
                 make_due(session, jobs.clock, job_id, force=force)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
-    # A whole worker for one job: leases, heartbeat and settling are the same as for any other.
+    # Use a whole worker for one job, with the same leases, heartbeat and settling as any other.
     options = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
-        # Between `make_due` and the lease another worker may have taken it.
+        # Another worker may have leased it after `make_due`.
         waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
         raise Conflict(f"job {job_id} was not run: {waits}")
     with open_jobs(settings) as jobs, jobs.database.read() as session:
@@ -252,7 +252,7 @@ def register(
     folder = output_dir.resolve()
     if not folder.is_dir():
         raise NotFound(f"there is no directory {folder}")
-    # Files that are still written would be registered with half of their records.
+    # Files that are still being written would be registered with half of their records.
     if holder_of(folder) is not None:
         raise Conflict(f"an archive-tool works in {folder}; wait for its end")
     files = discover_warcs(folder)
@@ -282,7 +282,7 @@ def canary(
         overrides["zimit"] = {"passthrough_args": flags, "tool_options": {"skip_final_build": True}}
     name, job_id = f"{source}-canary-{now:%Y%m%dT%H%M%SZ}", None
     if apply:
-        # No retry: what a canary has to show is the first run.
+        # Do not retry: a canary must show the first run.
         spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
         job_id = jobs.actions.add(session, spec, kind="canary", at=now).id
     facts = {"job": job_id, "name": name, "source": source, "backend": whole.backend, "config": overrides}

@@ -37,7 +37,7 @@ def url(
                 "priority": priority(parsed.normalised, None),
             }
         )
-    # One address, one object: scripts that ask for one need no index.
+    # Print one object for one URL, so that scripts need no index.
     if json and (shown or len(urls) > 1):
         typer.echo(dumps(shown[0] if len(urls) == 1 else shown, indent=2))
     elif shown:

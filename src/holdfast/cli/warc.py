@@ -78,7 +78,7 @@ def take_out(
         return
     packs = output.name.endswith(".gz")
     try:
-        # Never over a file that is there: a wrong -o must not cost a WARC file.
+        # Never overwrite a file: a wrong -o must not cost a WARC file.
         with output.open("xb") as out:
             out.writelines([packed_record(path, offset)] if packs else record_pieces(path, offset))
     except FileExistsError as exc:
@@ -106,7 +106,7 @@ def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
 
 
 def _number(digits: str) -> int:
-    # A number that is larger than any id or offset: no database takes it, and int() refuses more than 4,300 digits.
+    # No database accepts a number that is larger than any id or offset, and int() rejects more than 4,300 digits.
     if (number := int(digits.lstrip("0")[:20] or "0")) >= 1 << 63:
         raise NotFound(f"there is nothing under the number {digits[:40]}")
     return number
@@ -114,7 +114,7 @@ def _number(digits: str) -> int:
 
 _PATTERNS = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.gz.open")
 _SHOWN = 25
-# From here on a terminal is shown how far it got.
+# Size from which a terminal shows the progress.
 _LONG_BYTES = 64 << 20
 
 
@@ -164,7 +164,7 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
         else:
             found = {file for pattern in _PATTERNS for file in path.rglob(pattern) if file.is_file()}
             manifests = set(path.rglob(MANIFEST))
-            # What the manifest lists and the folder lacks is the loss that a look at files alone would miss.
+            # Include files that only the manifest lists: a scan of the folder would miss these losses.
             listed = {manifest.parent / name for manifest in manifests for name in _manifest(manifest.parent)[0]}
             for file in sorted(found | listed | {m for m in manifests if _manifest(m.parent)[1] is not None}):
                 yield file, False
@@ -185,7 +185,7 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
     entries, broken = _manifest(path.parent)
     if path.name == MANIFEST:
         return _bad(path, "damaged", "manifest", broken or "it lists the files beside it, and is no WARC file itself")
-    # A crawl is writing it: its last record is cut by nature.
+    # A crawl is writing it, so its last record is incomplete.
     if path.name.endswith(".open") and not is_named:
         return Checked("open", VerifyReport(path, path.stat().st_size))
     try:

@@ -57,7 +57,7 @@ def status(jobs: Jobs) -> Done:
     lines = [table([*(name.replace("_", " ") for name in names), ""], rows)] if rows else []
     lines.append(f"{len(found)} crawls run")
     lines += ["a deploy.lock asks for quiet: auto-recover does nothing"] if deploying else []
-    # For timers: the exit code alone says whether a person has to look.
+    # For timers, the exit code alone shows whether a person has to look.
     is_well = not any(one["stalled"] for one in found)
     return Done({"deploying": deploying, "crawls": found}, lines, is_well)
 
@@ -185,7 +185,7 @@ def series(
     columns = (found.pages_crawled, found.pages_failed, found.bytes_downloaded, found.requests, found.retries)
     rows = zip(found.timestamps, *columns, found.queue, strict=True)
     head = ("from", "pages", "failed", "bytes", "requests", "retries", "queue")
-    # Only where something happened: most of a day is quiet.
+    # Print only hours with events: most of a day is quiet.
     return Done(found, table(head, [(f"{at:%Y-%m-%d %H:%M}", *row) for at, *row in rows if any(row)]))
 
 
@@ -210,7 +210,7 @@ def reconcile(
             if raised:
                 with jobs.database.write() as session:
                     patch_zimit(session, jobs.clock, job.id, {"tool_options": raised}, check=check, apply=apply)
-        # A running job is reported and left alone; the others are raised all the same.
+        # Report a running job and leave it unchanged; still raise the others.
         except HoldfastError as exc:
             row["skipped"] = str(exc)
         rows.append(row)

@@ -66,7 +66,7 @@ def start(
     wanted = read_codes(kinds)
     for kind in wanted:
         one_of(kind, JOB_KINDS, "--kinds")
-    # JSON lines unless a person looks on: the log of a service is read by programs.
+    # Write JSON lines unless on a terminal: programs read the log of a service.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     # Without a contact a worker waits for one: an administrator enters it with the first website. A timer cannot wait.
     if once or settings.contact:
@@ -84,13 +84,13 @@ def start(
         "executions": report.executions,
         "endings": dict(report.endings),
         "low_disk": report.low_disk,
-        # The key is the one that scripts know.
+        # Keep the key that scripts know.
         "chore_errors": report.background_errors,
     }
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
     errors = ["work is waiting because the disk is too full; see: holdfast status"] if report.low_disk else []
     errors += [f"{name}: {error}" for name, error in report.background_errors.items()]
-    # A timer that runs `--once` has to see that something was left undone.
+    # A timer that runs `--once` must notice that some work remains.
     is_success = not (once and (report.low_disk or report.background_errors))
     return Done(facts, f"{counted(len(report.executions), 'run')}: {endings}", is_success, errors)
 
@@ -109,7 +109,7 @@ def schedule(
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_runtime(settings) as runtime, open_jobs(settings) as jobs:
-        # Before the first tick: it asks who is dead, and never takes "running" for "orphaned".
+        # Do this before the first tick: it finds dead owners, and never mistakes "running" for "orphaned".
         jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None
@@ -118,7 +118,7 @@ def schedule(
         feed_jobs = FeedJobs(jobs)
 
         def beat() -> None:
-            # Workers that leave the schedule to this process leave the feed jobs to it as well.
+            # Workers that leave the schedule to this process also leave the feed jobs to it.
             synchronise(runtime.clock, jobs.clock)
             feed_jobs.look()
             with runtime.raw_db.write() as tx:
@@ -127,7 +127,7 @@ def schedule(
         try:
             jobs.scheduler.run(stops, on_tick=beat)
         finally:
-            # Without a database the next start of a worker closes our row.
+            # If the database is unavailable, the next worker start closes our row.
             with suppress(Unavailable):
                 owner.end()
 
@@ -163,7 +163,7 @@ def reconcile_indexing(
     asked: list[int] = []
     for one in found if apply else ():
         if one.index_state is None:
-            # Unless it was requested meanwhile.
+            # Skip it if it was requested meanwhile.
             with suppress(indexing.NotIndexable), jobs.database.write() as session:
                 indexing.ask_again(session, one.execution, now=jobs.clock.now())
         asked.append(one.execution)

@@ -71,7 +71,7 @@ def demand_idle(database: Database, run: DirectoryRun) -> Path:
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
     with database.read() as session:
         wanted = maintenance.is_wanted(session, job_id=run.job.id, output_dir=run.execution.output_dir)
-    # The rows know of runs, the lock of a tool that an operator started by hand.
+    # The rows show runs; the lock shows a tool that an operator started by hand.
     if wanted or holder_of(folder) is not None:
         raise JobInUse(f"job {run.job.id} runs in {folder}, or is queued to; wait for its end, or stop it")
     return folder
@@ -96,7 +96,7 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
             f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
             "keep them with --mode temp-nonwarc"
         )
-    # A server may be reading the very files that mode `temp` removes.
+    # A server may be reading the files that mode `temp` removes.
     if replays:
         raise CleanupRefused(
             "archived pages are served from this installation; --mode temp-nonwarc keeps every WARC file, or insist "
@@ -142,7 +142,7 @@ def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
     home = runtime.settings.home
     with runtime.raw_db.write() as tx:
         for old, new in moved.items():
-            # Before the old name goes: a reader between the two finds the file under either.
+            # Do this before removing the old name: a reader in between finds the file under either name.
             relocate_file(tx, old=relative(home, old), new=relative(home, new))
 
 
@@ -150,7 +150,7 @@ def check_quarantine(database: Database, run: DirectoryRun) -> Path:
     """Return the directory if damaged files may be moved away; raise Conflict if in use or needed by snapshots."""
     folder = demand_idle(database, run)
     with database.read() as session:
-        # What snapshots show is never moved away.
+        # Never move files that snapshots show.
         if maintenance.has_captures(session, execution_id=run.execution.id):
             raise CleanupRefused(
                 f"execution {run.execution.id} has snapshots that point into its files; nothing is moved"
@@ -171,7 +171,7 @@ def move_damaged(
     if not moved:
         return (), False
     _strike_out(runtime, database, run, damaged)
-    # The directory says that its crawl is complete: with files taken out of it, it is not.
+    # The directory states that its crawl is complete, which is false once files are removed.
     forget_end(folder)
     with database.write() as session:
         again = run_again(session, runtime.clock, run.job.id, reason="warcs_quarantined")
@@ -216,7 +216,7 @@ class Sweep:
         self, runtime: Runtime, database: Database, room: Callable[[Path], tuple[int, int]] = total_and_free
     ) -> None:
         self._runtime, self._database, self._room = runtime, database, room
-        # Bytes that a dry run would have freed, by disk.
+        # Bytes that a dry run would free, by disk.
         self._planned: Counter[int] = Counter()
 
     @property
@@ -229,13 +229,13 @@ class Sweep:
         cases: dict[Path, SweepCase] = {}
         for run in self._old():
             folder = Path(run.execution.output_dir)
-            # Retries share a directory: it is looked at once, and not while it is one of the newest of its source.
+            # Retries share a directory: check it once, and not while it is one of the newest of its source.
             if folder in cases or folder in newest(run.source.id):
                 continue
             try:
                 case = self._case(run, folder, apply=apply)
             except (HoldfastError, OSError) as exc:
-                # Of this directory alone: the next may be on another disk.
+                # Count this directory only: the next may be on another disk.
                 case = SweepCase(run=run, used_percent=None, freed_bytes=0, refusal=str(exc))
             if case is not None:
                 cases[folder] = case
@@ -249,7 +249,7 @@ class Sweep:
             yield from runs
             if not runs:
                 return
-            # By id and not by offset: cleaned runs drop out of the list.
+            # Continue by id, not by offset: cleaned runs drop out of the list.
             after = runs[-1].execution.id
 
     def _newest(self, source_id: int) -> frozenset[Path]:
@@ -259,7 +259,7 @@ class Sweep:
 
     def _used_percent(self, folder: Path) -> float:
         total, free = self._room(folder)
-        # A dry run frees nothing: what it would have freed counts, or it would list every directory of a full disk.
+        # A dry run frees nothing: count what it would free, otherwise it would list every directory of a full disk.
         free += self._planned[folder.stat().st_dev]
         return 100.0 * (total - free) / total if total else 0.0
 

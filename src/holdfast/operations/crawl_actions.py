@@ -34,7 +34,7 @@ class RecoverReceipt:
 def recover_frontier(runtime: Runtime, *, minutes: float | None) -> RecoverReceipt:
     """Release everything that no live process holds, and leases that expired `minutes` (or `LEASE_AGE_S`) ago."""
     cleaned = recover(runtime)
-    # Younger leases may belong to a process of another machine that only lost the database for a moment.
+    # Younger leases may belong to another machine's process that lost the database only briefly.
     age_s = LEASE_AGE_S if minutes is None else minutes * 60.0
     expired = runtime.frontier.recover(older_than_s=age_s)
     done = RecoverReceipt(

@@ -89,7 +89,7 @@ def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Pat
     """Probe all paths in parallel, each in its own process, and return their health within the deadline."""
     asked = {
         path: ChildProcess(
-            # Isolated and without site packages: it has to start quickly, and our own paths are not looked at.
+            # Start it isolated and without site packages: it must start quickly, and must not search our own paths.
             [sys.executable, "-I", "-S", "-c", _ASK, str(path)],
             os.environ,
             stdout=subprocess.DEVNULL,
@@ -97,7 +97,7 @@ def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Pat
         )
         for path in dict.fromkeys(paths)
     }
-    # One deadline for all: ten dead mounts take as long as one.
+    # Use one deadline for all: ten dead mounts take as long as one.
     deadline = clock.monotonic() + deadline_s
     codes = {path: process.finish(deadline - clock.monotonic()) for path, process in asked.items()}
     return {path: Probe(PathHealth.HANGS) if code is None else judge(code) for path, code in codes.items()}
@@ -117,7 +117,7 @@ def mount_point(path: Path, table: str) -> Path | None:
         for line in table.splitlines()
         if len(line.split()) > 4
     }
-    # The deepest one: mounts may lie in each other.
+    # Choose the deepest one: mounts may be nested.
     above = [point for point in points if path.is_relative_to(point)]
     best = max(above, key=lambda point: len(point.parts), default=None)
     return None if best is None or best == Path(best.anchor) else best
@@ -160,7 +160,7 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
         runs = maintenance.running(session)
         rows = {
             run.job.id: (maintenance.last_progress(session, run), maintenance.next_due(session, run))
-            # Of our own crawler the rows are read, of a tool the directory.
+            # Read the rows of our own crawler, and the directory of a tool.
             for run in runs
             if not is_tool_run(run)
         }
@@ -186,9 +186,9 @@ def watch_native(
     No speed is given, because politeness limits it. `delay_s` is the default for sources without a delay.
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
-    # Waiting, as a site or its own delay asks, is no standstill.
+    # Waiting for a site or for its own delay does not count as stalled.
     delay = timedelta(seconds=_delay_s(run, delay_s))
-    # Nor is a pause: as long as it lasts there is nothing to do, and URLs that were due before are due again after it.
+    # Nor does a pause: during it there is nothing to do, and URLs that were due before are due again afterwards.
     paused = now if run.execution.paused_at is not None else None
     since = max(filter(None, (taken, moved, due, paused))) + delay
     return WatchedRun(
@@ -210,7 +210,7 @@ def watch_native(
 def _delay_s(run: DirectoryRun, usual_s: float) -> float:
     configured = run.execution.config.get("delay_s")
     if configured is None:
-        # A configuration that cannot be used any more is the next run's trouble: this one and all others are looked at.
+        # An invalid configuration affects the next run: still check this run and all others.
         with suppress(Invalid):
             configured = effective_config(run.job, run.source).delay_s
     return usual_s if configured is None else float(configured)
@@ -223,7 +223,7 @@ def watch_tool(run: DirectoryRun, clock: Clock) -> WatchedRun:
     """
     now = clock.now()
     try:
-        # Rows bear the database's time, files and what a tool writes in them this machine's.
+        # Rows have the database's time; files, and times that a tool writes in them, have this machine's.
         files_now = machine_clock(clock).now()
         return _watch_directory(run, Path(run.execution.output_dir), _running_s(run, now), files_now)
     except OSError:
@@ -247,7 +247,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
     pages, moved, pages_per_minute = progress or (0, None, None)
     if moved is None and log is not None:
         moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
-    # Never longer than this holder has had it: a log of an earlier holder says nothing of how long this one was idle.
+    # Limit it to the time of this holder: an earlier holder's log does not show how long this one was idle.
     idle_s = running_s if moved is None else min(running_s, max(0.0, (now - moved).total_seconds()))
     return WatchedRun(
         run=run,
@@ -342,7 +342,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> tuple[list
     cases = []
     for watched in watched_runs:
         action, reason = decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
-        # A crawl that waits for room does not stand still: a restart would only make it wait again.
+        # A crawl that waits for disk space is not stalled: a restart would only make it wait again.
         if low and not watched.is_tool:
             action, reason = decision = RecoveryAction.NOTHING, "no_space"
         raised = minima(watched) if watched.is_tool and action in RESTARTS else {}
@@ -357,7 +357,7 @@ def is_deploying(settings: Settings, clock: Clock) -> bool:
         touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
     except OSError:
         return False
-    # Both ways: of a file from the future, by a clock that was wrong, it is not known when it was made.
+    # Check both directions: the age of a file from the future (written with a wrong clock) is unknown.
     return abs(machine_clock(clock).now() - touched) < timedelta(seconds=DEPLOY_LOCK_S)
 
 
@@ -366,7 +366,7 @@ def minima(watched: WatchedRun) -> dict[str, int]:
     try:
         options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
     except Invalid:
-        # It was changed since this run began: the next one fails with it, whatever is added.
+        # The configuration was changed since this run started: the next run fails with it, whatever is added.
         return {}
     return below_minimum(options, annual=watched.is_annual)
 
@@ -377,11 +377,11 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: Decision, raised: dict[str,
     if action is RecoveryAction.NOTHING:
         return False
     run, now = watched.run, jobs.clock.now()
-    # Before the restart: the next run begins with the options that it lacked.
+    # Do this before the restart, so that the next run starts with the missing options.
     if action in RESTARTS and raised:
         with jobs.database.write() as session:
             raise_options(session, jobs.clock, run.job.id, raised, why=reason)
-    # A tool of another machine cannot be reached: not noted as helped, so that its own machine does it.
+    # A tool on another machine cannot be reached: do not record an action, so that its own machine acts.
     if action in RESTARTS and not ask(watched):
         return False
     with jobs.database.write() as session:
@@ -419,7 +419,7 @@ def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -
     """Shorten backoffs, the earliest first, until enough crawls are queued or running."""
     with jobs.database.write() as session:
         missing = limits.keep_running - maintenance.busy_count(session)
-        # The earliest first, and only as many as are missing.
+        # Take the earliest first, and only as many as are missing.
         waiting = maintenance.waiting(session, after=now, limit=missing) if missing > 0 else []
         for job in waiting if apply else ():
             job.next_run_at = job.updated_at = now

@@ -38,9 +38,9 @@ class OperationLauncher:
     """Starts a process for each queued operation within a second; a thread of a server process."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        # The server's where there is one: uploads expire by it.
+        # Use the database server's clock if there is one: uploads expire by it.
         self._settings, self._clock = settings, server_clock(clock)
-        # Of its own, and opened by the first question: those of requests are counted.
+        # Use a separate connection, opened on first use: the number of those for requests is limited.
         self._database = Database(settings.database)
         self._run_folder = settings.home.resolve() / "run"
         self._run_file: RunFile | None = None
@@ -54,7 +54,7 @@ class OperationLauncher:
 
     def start(self) -> None:
         """Start; raise OSError without space for its run file, RuntimeError without a thread. Retrying is safe."""
-        # Its lock tells the next start at once that this process died between taking an operation and running it.
+        # Its lock shows the next start at once that this process died between leasing an operation and running it.
         self._run_file = self._run_file or RunFile(self._run_folder)
         self._thread.start()
 
@@ -71,7 +71,7 @@ class OperationLauncher:
             child.close()
         for child in self._children:
             if child.wait(_END_S) is None:
-                # Its lease is free at once: the lock of its run file goes with it.
+                # Its lease is free at once: the lock of its run file ends with it.
                 child.kill()
                 child.wait()
         if self._run_file is not None:
@@ -87,11 +87,11 @@ class OperationLauncher:
                 self._look()
                 logged = ""
             except HoldfastError as exc:
-                # Once for each reason: a database that is away for a night would fill the log.
+                # Log each reason once: a database that is unavailable for a night would fill the log.
                 if logged != (logged := str(exc)):
                     _log.warning("operations.wait", message=logged)
             except Exception:
-                # If the thread ended here, no request would notice, and operations would wait for ever.
+                # If the thread ended here, no request would notice, and operations would wait forever.
                 _log.exception("operations.failed")
             self._wake.wait(_LOOK_S)
 
@@ -105,7 +105,7 @@ class OperationLauncher:
             try:
                 self._children.append(_started(self._settings, held))
             except OSError as exc:
-                # No room for another process now: that is no fault of the operation.
+                # There is no capacity for another process now, which is not the operation's fault.
                 self._leases.give_back(held)
                 self._rest(now)
                 _log.error("operation.not_started", operation=held.operation_id, message=str(exc))
@@ -122,7 +122,7 @@ class OperationLauncher:
         for child in [one for one in self._children if one.poll() is not None]:
             self._children.remove(child)
             child.close()
-            # An operation that kills its process is started again, but not as fast as it can die.
+            # Restart an operation that kills its process, but with growing delays.
             if code := child.poll():
                 self._rest(now)
                 _log.error("operation.process_died", status=code, again_in_s=round(self._not_before - now, 2))

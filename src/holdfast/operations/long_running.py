@@ -122,7 +122,7 @@ def start(session: Session, clock: Clock, request: Operation, *, directory: str 
     )
     if made is None:
         running = queries.open_operation(session, flight=request.flight)
-        # It may have ended between the two statements; then the client's next try succeeds.
+        # The operation may have ended between the two statements; then the client's next attempt succeeds.
         raise OperationRunning(running.id if running else 0, request.subject)
     subject, detail = f"operation {made}", {"kind": request.kind, "subject": request.subject, **request.parameters}
     audit.record(session, clock, action="operation.started", subject=subject, detail=detail)
@@ -162,7 +162,7 @@ class OperationLeases:
         It is called only when an operation is pending, so that no id is created unnecessarily.
         """
         self._database, self._run_folder, self._directory = database, run_folder, directory
-        # Machines share a database server, and their clocks differ: a lease is dated and judged by the server's.
+        # Machines that share a database server have different clocks: leases use the server's.
         self._clock = server_clock(clock)
 
     def take(self, run_file: str | None = None) -> HeldOperation | None:
@@ -170,7 +170,7 @@ class OperationLeases:
 
         `run_file` belongs to the process that leases it; the process that runs it replaces it by its own.
         """
-        # Read first: the one writer of SQLite is not held for a look that mostly finds nothing.
+        # Read first: do not occupy SQLite's only writer for a check that usually finds nothing.
         with self._database.read() as session:
             found = self._free(session)
         for row in found:
@@ -188,8 +188,8 @@ class OperationLeases:
         if row.stop_asked:
             self.settle(held, OperationState.CANCELLED)
             return None
-        # An operation that kills its process every time would be started for ever. One that was released in good order
-        # is no such case, however often the server was restarted.
+        # An operation that kills its process every time would be restarted forever. One that was released properly does
+        # not count, however often the server was restarted.
         if row.attempt >= MOST_ATTEMPTS and row.state != OperationState.QUEUED:
             given_up = OperationAbandoned(row.attempt)
             self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
@@ -198,13 +198,13 @@ class OperationLeases:
 
     def _free(self, session: Session) -> list[Operation]:
         rows = queries.open_operations(session)
-        # Mostly there are none: then the server is not asked for the time.
+        # Usually there are none: then do not read the server's time.
         now = moment_in(session, self._clock) if rows else None
         return [row for row in rows if now is not None and self._is_free(row, now)]
 
     def _is_free(self, row: Operation, now: datetime) -> bool:
-        # Servers may share a database and not their files. One that must stop needs none: any server ends it, so that
-        # an operation for a directory that is gone can be cancelled.
+        # Servers may share a database but not their files. Stopping needs no files: any server does it, so that an
+        # operation for a missing directory can be cancelled.
         if self._directory is not None and not row.stop_asked:
             wanted = row.parameters.get(DIRECTORY)
             if wanted is not None and wanted != self._directory():
@@ -216,7 +216,7 @@ class OperationLeases:
         if row.run_file is None:
             return False
         path = self._run_folder / row.run_file
-        # A run file of another machine is not here, or was made under another kernel: only the lease tells then.
+        # The run file may be on another machine, or from before a reboot: then only the lease shows whether it lives.
         return path.exists() and boot_id(path) == boot_id() and not is_held(path)
 
     def beat(self, held: HeldOperation, **values: Any) -> bool:
@@ -263,7 +263,7 @@ class OperationLeases:
             now = moment_in(session, self._clock)
             settled = queries.change_held(session, held, {**values, "updated_at": now, "finished_at": now})
             if settled is not None and state is not OperationState.DONE:
-                # Here, and not where an import fails: its process may have died, or never have started.
+                # Do this here, not where an import fails: its process may have died, or never have started.
                 queries.fail_import(session, held.operation_id, now=now)
         return settled is not None
 

@@ -103,13 +103,13 @@ def browser_command(program: str, url: Url, *, ip: str, agent: str, folder: Path
         "--disable-sync",
         "--disable-background-networking",
         "--disable-component-update",
-        # A proxy would ask other addresses than the one that our guard has judged.
+        # A proxy would connect to other addresses than the one that our guard has checked.
         "--no-proxy-server",
         "--mute-audio",
         f"--user-data-dir={folder / 'profile'}",
         f"--user-agent={agent}",
-        # Pinned to the address that was judged; every other host, of trackers and redirects into private networks, is
-        # unknown to it.
+        # Pin the host to the checked address; all other hosts (trackers, redirects into private networks) do not
+        # resolve.
         f"--host-resolver-rules=MAP {url.host} {address},MAP * ~NOTFOUND",
         "--dump-dom",
         url.fetch,

@@ -24,7 +24,7 @@ def main() -> None:
     stopping = threading.Event()
 
     def listen() -> None:
-        # Without Python's buffer, whose lock a thread that waits would hold when the process ends.
+        # Bypass Python's buffer: a waiting thread would hold its lock when the process ends.
         while os.read(0, 4096):
             pass
         stopping.set()
@@ -34,7 +34,7 @@ def main() -> None:
     try:
         run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
     except Unavailable as exc:
-        # Started again by a serving process, after a rest.
+        # A serving process starts it again after a pause.
         log.get().error("operation.waits", operation=held.operation_id, attempt=held.attempt, message=str(exc))
         sys.exit(1)
 

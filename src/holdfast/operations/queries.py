@@ -60,7 +60,7 @@ def fail_import(session: Session, operation_id: int, *, now: datetime) -> None:
     """Mark an upload as failed after its import operation ended without success: it can be retried, or expires."""
     waiting = select(Upload).where(Upload.operation_id == operation_id, Upload.state == RECEIVED)
     for row in session.scalars(waiting.with_for_update()):
-        # As long as it had from its last byte on: the settings said so then.
+        # Give it as much time as it had from its last byte on, by the settings of then.
         kept = (row.expires_at or now) - row.updated_at
         row.state, row.updated_at, row.expires_at = FAILED, now, now + kept
 
@@ -113,7 +113,7 @@ def take_operation(
             state="running",
             run_file=run_file,
             lease_until=until,
-            # The first start: a process that continues the operation keeps it.
+            # Set the time of the first start: a process that continues the operation keeps it.
             started_at=func.coalesce(Operation.started_at, to_micros(now)),
             updated_at=now,
         )

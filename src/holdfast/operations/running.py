@@ -98,7 +98,7 @@ class _Beats:
             try:
                 self._beat()
             except HoldfastError as exc:
-                # The database is away for a moment: the lease lasts for thirty of these.
+                # The database may be unavailable briefly: the lease lasts for thirty of these intervals.
                 _log.warning("operation.silent", operation=self._held.operation_id, message=str(exc))
 
     def _beat(self) -> None:
@@ -169,7 +169,7 @@ def run_operation(
             else:
                 leases.settle(held, state, **values)
         except Unavailable:
-            # Where the database is still away, the lease runs out by itself.
+            # If the database is still unavailable, the lease expires by itself.
             with suppress(Unavailable):
                 leases.let_go(held, context.result)
             raise
@@ -196,7 +196,7 @@ def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationSta
     except HoldfastError as exc:
         return OperationState.FAILED, {"result": context.result, **_failure(str(exc), exc.code)}
     except Exception as exc:
-        # The one place where the work may fail in a way that was not foreseen: the row must not stay open for ever.
+        # Catch unexpected errors of the work only here: the row must not stay open forever.
         _log.exception("operation.failed", operation=context.operation_id)
         return OperationState.FAILED, {"result": context.result, **_failure(f"{type(exc).__name__}: {exc}", "error")}
 

@@ -65,19 +65,19 @@ def run_step(
         words = [word.replace(MOUNT, mount) for word in shlex.split(command)]
     except ValueError as exc:
         return CommandStep(step=name, ok=False, said=f"{command[:100]!r} is no command: {exc}")
-    # Commands come from the server's settings alone, as a list of arguments: no shell, and no request or row can name
-    # one.
+    # Commands come only from the server's settings, as argument lists: there is no shell, and no request or row can
+    # name one.
     program = shutil.which(words[0]) if words else None
     if program is None:
         return CommandStep(step=name, ok=False, said=f"there is no program {(words or [''])[0][:100]!r} on PATH")
     with tempfile.TemporaryFile() as said:
         process = ChildProcess(
             [program, *words[1:]],
-            # Without our secrets: it needs no database address.
+            # Remove our secrets: the command needs no database address.
             docker_environment(outer),
             stdout=said,
             stderr=subprocess.STDOUT,
-            # Not in the directory that we were started in: it may lie on the mount that is to be unmounted.
+            # Do not run it in our start directory, which may be on the mount to be unmounted.
             cwd="/",
         )
         code = process.finish(deadline_s)
@@ -137,7 +137,7 @@ class StorageWatchdog:
         if is_deploying(jobs.settings, jobs.clock):
             return StorageReport(deploying=True)
         with jobs.database.read() as session:
-            # A path that no job needs is not looked at; one that is dead here may be well on another machine.
+            # Skip paths that no job needs; a path that is dead here may work on another machine.
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
             notes = notes_since(session, now - DAY)
         root = jobs.settings.zimit.store_root
@@ -145,7 +145,7 @@ class StorageWatchdog:
         health = self._ask([*paths, *([root / SENTINEL] if root else [])])
         dead = [run for run in runs if self._health(run, health).is_dead]
         cases = [self._case(path, group, health, notes) for path, group in self._grouped(dead).items()]
-        # Only --apply notes what it saw: a dry run confirms nothing.
+        # Record checks only with --apply: a dry run confirms nothing.
         if apply:
             self._note_alive([run for run in runs if run not in dead], notes)
             cases = [self._act(case) for case in cases]
@@ -161,7 +161,7 @@ class StorageWatchdog:
         root, folder = self.jobs.settings.zimit.store_root, _folder(run)
         if root is not None and folder.is_relative_to(root):
             mark = health[root / SENTINEL]
-            # Without its mark the store is not mounted: the empty directory below it answers well.
+            # A store without its mark is not mounted: the empty directory below the mount point would respond normally.
             if mark.health is not PathHealth.ALIVE:
                 return Probe(PathHealth.DEAD if mark.health is PathHealth.MISSING else mark.health, mark.errno)
         return health[folder]
@@ -171,7 +171,7 @@ class StorageWatchdog:
         groups: dict[Path, list[DirectoryRun]] = {}
         for run in dead:
             folder = _folder(run)
-            # From the kernel's list: asking the path itself could hang.
+            # Read the kernel's list: accessing the path itself could hang.
             above = root if root is not None and folder.is_relative_to(root) else mount_point(folder, table)
             groups.setdefault(above or folder, []).append(run)
         return groups
@@ -202,7 +202,7 @@ class StorageWatchdog:
         """Record that a path is dead, or recover it; the record comes first, so that it counts in any case."""
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
-            # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.
+            # Decide again with the jobs locked, so that only one of two concurrent watchdogs acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
             acted_for, reason = decide_storage(ids, notes_since(session, now - DAY), self._limits, now=now)
             case = replace(case, acted_for=acted_for, reason=reason)
@@ -210,9 +210,9 @@ class StorageWatchdog:
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
-            # Recorded before it is done: a watchdog that is killed in the middle does not start again at once.
+            # Record it before acting: a watchdog that is killed in between must not repeat it at once.
             recovering.note(session, self.jobs.clock, wanted, FREED, case.describe())
-        # Runs are ended in the rows first: their holders' next write is refused, whenever they come to.
+        # End the runs in the rows first: their holders' next write is then rejected, whenever they wake.
         steps = [*self._take(case, wanted), *self._remount(case)]
         healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
         steps.append(CommandStep(step="probe", ok=healed, said="it answers" if healed else "it does not answer"))
@@ -229,7 +229,7 @@ class StorageWatchdog:
         for run in wanted:
             with self.jobs.database.write() as session:
                 taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
-            # Also one that a run left behind which has failed already.
+            # Include a process left behind by a run that has already failed.
             asked = hurry_tools(_folder(run))
             if taken or asked:
                 outcome = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
@@ -264,5 +264,5 @@ def _folder(run: DirectoryRun) -> Path:
 def _is_here(run: DirectoryRun) -> bool:
     """Return whether the holder of a run is on this machine; a path dead here may be fine on another one."""
     host = (run.job.lock_owner or "").rpartition("/")[0]
-    # What waits for its storage has no holder: any machine may look after it.
+    # A run that waits for its storage has no holder: any machine may handle it.
     return run.execution.state != "running" or host in ("", socket.gethostname())

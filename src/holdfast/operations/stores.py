@@ -109,7 +109,7 @@ def _weighed(name: StoreName, folders: Sequence[Path]) -> StoreSize:
 
 
 def _sizes(folders: Sequence[Path]) -> Iterator[int]:
-    # Not followed: a link may lead anywhere, and in a circle.
+    # Do not follow links: they may lead anywhere, and form a circle.
     waiting = list(folders)
     while waiting:
         try:
@@ -119,7 +119,7 @@ def _sizes(folders: Sequence[Path]) -> Iterator[int]:
                         waiting.append(Path(entry.path))
                     elif entry.is_file(follow_symlinks=False):
                         yield entry.stat(follow_symlinks=False).st_size
-        except OSError:  # it went meanwhile
+        except OSError:  # it was deleted meanwhile
             continue
 
 
@@ -149,7 +149,7 @@ def clean(runtime: Runtime, database: Database, targets: Sequence[CleanTarget], 
     if CleanTarget.PACKAGES in targets:
         found.append(_packages(runtime.settings.home, apply=apply))
     if CleanTarget.TOOL_FILES in targets:
-        # Loaded by name: it brings the storage of archive-tool, which a serving process rarely needs.
+        # Import it by name: it loads the storage of archive-tool, which a serving process rarely needs.
         cases = importlib.import_module(".cleaning", __package__).Sweep(runtime, database).run(apply=apply)
         found += [
             Removal(

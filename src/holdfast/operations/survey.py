@@ -52,7 +52,7 @@ SHOWN: Final = 20
 """Size of the sample of URLs that a crawl would request; excluded URLs are shown in addition."""
 _SHOWN_LEFT_OUT: Final = 5
 _SHOWN_LINES: Final = 50
-# A robots.txt of the worst wildcards takes 30 ms for an address.
+# A robots.txt with the worst wildcards takes 30 ms per URL.
 _JUDGED: Final = 300
 """Number of URLs that the rules of robots.txt are applied to."""
 _NAME_CHARS: Final = 80
@@ -216,7 +216,7 @@ def _located(address: str, site_of: SiteOf, config: Mapping[str, Any]) -> tuple[
     try:
         front = parse_seed(address)
     except UrlRefused:
-        # Which ports are allowed is known only with the source, and the source is found by its origin.
+        # Only the source states the allowed ports, and the source is found by its origin.
         front = parse_seed(address, replace(DEFAULT, allow_ports=frozenset(range(1, 65_536))))
     chosen = {**(site_of(f"{front.origin}/").config or {}), **config}
     ports = frozenset(one for one in chosen.get("allow_ports") or () if isinstance(one, int))
@@ -233,7 +233,7 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf
                 try:
                     await walk.open(url)
                 except LiveFailed:
-                    # Typed without a scheme, https was our guess.
+                    # The address had no scheme: https was our guess.
                     if not may_be_http or not walk.has_no_https:
                         raise
                     await walk.open(parse(f"http{url.fetch.removeprefix('https')}", plan.normalisation()))
@@ -291,7 +291,7 @@ class _Walk:
             raise _private(str(exc)) from exc
         except DomainBusy:
             wait_s = self._client.delay_of(self.url.domain)
-            # Another process crawls the domain: a second wait, for robots.txt, would end in the same way.
+            # Another process crawls the domain: a second wait, for robots.txt, would fail the same way.
             if wait_s <= _PATIENCE_S:
                 raise
             await self._know_robots()
@@ -326,7 +326,7 @@ class _Walk:
     async def _know_robots(self) -> None:
         self.state = state = await self._client.robots(self.url, _PAGE, stored=True)
         self._rules = rules_of(state, AGENT) if state.answer is RobotsAnswer.RULES else None
-        # As a crawl does when a seed redirects: the place where it lands belongs to the site.
+        # Do as a crawl does when a seed redirects: its target belongs to the site.
         self._scope = self._scope.with_landing_hosts((self.url,))
 
     def _failed(self, failure: FetchFailed) -> LiveFailed | AddressForbidden:
@@ -374,7 +374,7 @@ class _Walk:
         written = self._rules.sitemaps if self._rules else ()
         usual = [] if written else [parse(f"{self.url.origin}/sitemap.xml", self._policy)]
         named = (one for one in map(partial(self._seen_from, self.url), written) if one is not None)
-        # A robots.txt of 512 KiB names 20,000: one more than are read tells that there are more.
+        # A robots.txt of 512 KiB may list 20,000: read one more than the limit to know that there are more.
         waiting = [*dict.fromkeys(islice(named, MAX_SITEMAPS + 1)), *usual]
         met = set(waiting)
         for _ in range(MAX_SITEMAPS):
@@ -411,7 +411,7 @@ class _Walk:
         elif answer.fetched.status != 200:
             problem, answer = f"it answers with status {answer.fetched.status}", None
         if answer is None:
-            # robots.txt does not name the usual place: most sites have nothing there.
+            # robots.txt does not list the default location: most sites have no file there.
             if not is_guess:
                 self._sitemaps.append(SurveyedSitemap(url=url.fetch, entries=0, in_scope=0, problem=problem))
             return []
@@ -502,7 +502,8 @@ class _Walk:
             found.setdefault(link.hash64, (link.fetch, "page"))
         for link in self._listed.urls.values():
             found.setdefault(link.hash64, (link.fetch, "sitemap"))
-        # By hash: the order of a sitemap often has a pattern. The first ones are shown besides, and not counted.
+        # Sample by hash: the order of a sitemap often has a pattern. The first ones are shown in addition, and not
+        # counted.
         sample = set(sorted(found)[:_JUDGED])
         first = list(found)[:SHOWN]
         shown: dict[bool, list[SurveyedAddress]] = {True: [], False: []}

@@ -191,8 +191,8 @@ def create(session: Session, clock: Clock, settings: Settings, new: Upload) -> U
     audit.record(session, clock, action="upload.created", subject=subject, detail=detail)
     path = part_path(settings.home, made)
     try:
-        # A file that is there belongs to a row that was lost with an older database. It is taken away and never written
-        # to: an import may have linked it into the archive.
+        # An existing file belongs to a row that was lost with an older database. Remove it and never write to it: an
+        # import may have linked it into the archive.
         path.unlink(missing_ok=True)
         path.open("xb").close()
     except OSError as exc:
@@ -277,8 +277,8 @@ def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             raise UploadLocked(upload_id) from exc
-        # Behind the lock: by an older row, what the request before this one wrote would be cut off. Once the upload is
-        # whole its file is linked into the archive, and must never be written again.
+        # Read the row under the lock: an older row would cut off what the previous request wrote. A complete upload's
+        # file is linked into the archive, and must never be written again.
         row = demand_here(read())
         if offset != row.received or row.state != UploadState.RECEIVING:
             raise UploadOffset(row.id, row.received)
@@ -316,7 +316,7 @@ def _held(session: Session, upload_id: int) -> Upload:
 
 
 def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> None:
-    # Tried again, it is for the directory that its bytes came to, whichever server was asked.
+    # A retry uses the directory with the bytes, whichever server gets the request.
     before = session.get(Operation, row.operation_id) if row.operation_id is not None else None
     known = before.parameters.get(DIRECTORY) if before is not None else None
     operation = start(
@@ -390,14 +390,14 @@ def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
     if folder.is_dir():
         with database.read() as session:
             known = queries.open_uploads(session)
-        # By the clock that files bear, not by the database's.
+        # Use the clock of file times, not the database's.
         young = (machine_clock(clock).now() - _STRAY_AGE).timestamp()
         for path in folder.iterdir():
             match = _NAME.fullmatch(path.name)
             if match is None or int(match[1]) in known:
                 continue
             with suppress(OSError):
-                # Young ones may be of a row that is just being written.
+                # Recent files may belong to a row that is just being written.
                 if path.stat().st_mtime < young:
                     path.unlink()
     return count
@@ -406,7 +406,7 @@ def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
 def _expire(database: Database, clock: Clock, home: Path, upload_id: int) -> bool:
     with database.write() as session:
         row = queries.upload_by_id(session, upload_id, for_update=True)
-        # Looked at again under the lock: a piece may have come since.
+        # Check again under the lock: a piece may have arrived since.
         now = moment_in(session, clock)
         if row is None or row.expires_at is None or row.expires_at > now or row.state not in queries.REMOVABLE:
             return False
@@ -421,5 +421,5 @@ CHECKSUMS = ("sha1", "sha256")
 
 
 def new_hasher(algorithm: str) -> hashlib._Hash:
-    # Against mistakes of the line, not against attackers.
+    # It detects transmission errors, not attackers.
     return hashlib.sha1(usedforsecurity=False) if algorithm == "sha1" else hashlib.sha256()

@@ -77,7 +77,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     upload_id, settings = int(context.parameters["upload"]), context.settings
     with context.database.read() as session:
         row = queries.upload_by_id(session, upload_id)
-    # A process that died behind the last step left nothing to do but to say so.
+    # If the process died after the last step, only the result is missing.
     if row is None or row.state == UploadState.IMPORTED:
         return context.result
     path = part_path(settings.home, upload_id)
@@ -86,7 +86,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     if row.sha256 is not None:
         _demand_digest(context, path, row.sha256)
     ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
-    # Where it came from, by our own name for it: that of the client is only shown.
+    # Record the origin by our own name: the client's name is only for display.
     config = {"upload": upload_id, "name": row.name}
     request = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
     context.result = _imported(context, request, path, strict=row.strict)
@@ -114,7 +114,7 @@ def _imported(context: OperationContext, request: ImportOptions, path: Path, *, 
     ) as indexer:
         importer = Importer(context.database, runtime.raw_db, runtime.clock, indexer, request)
         importer.strict = strict
-        # A link takes no room, and the upload stays whole for a process that has to begin again.
+        # A link takes no space, and the upload stays complete for a process that has to start again.
         importer.keeping = Keeping.LINK
 
         def step(one: FileStep) -> None:
@@ -152,7 +152,7 @@ def _reading(context: OperationContext, indexer: Indexer, read: ReadProgress) ->
 
 
 def _file_result(one: ImportedFile) -> ImportedFileResult:
-    # Without folders: the result is shown over HTTP.
+    # Remove folders: the result is shown over HTTP.
     name, notes = one.origin.rpartition("/")[2], [*one.notes, *one.fixity][:20]
     return from_row(ImportedFileResult, one, name=name, file=one.warc_file_id, notes=notes)
 
@@ -200,7 +200,7 @@ def verify(context: OperationContext) -> dict[str, Any]:
             context.say("verifying", int(found["bytes"]), total)
             _verify_one(context, file_id, found, quick=quick)
             found["after"] = file_id
-            # A copy: another thread writes it down meanwhile.
+            # Pass a copy: another thread stores it meanwhile.
             context.result = {**found, "problems": list(found["problems"])}
     result = {name: value for name, value in found.items() if name != "after"}
     if found["damaged"] or found["missing"]:
@@ -217,7 +217,7 @@ def _verify_one(context: OperationContext, file_id: int, found: dict[str, Any], 
         state, problems, records = _look_at(context, row, quick=quick)
         if state == "ok" or (now := _row_now(context, file_id)) == row:
             break
-        # Its row was changed while it was looked at.
+        # Its row was changed during the check.
         row = now
     if row is None:
         return
@@ -243,7 +243,7 @@ def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> tupl
         context.done += count
         context.check()
 
-    # Nothing here asks the database: that it does not answer says nothing of a file.
+    # An unavailable database is not a problem of the file: nothing here uses the database.
     try:
         path = locate(context.settings.home, str(row.path))
         if quick:
@@ -277,7 +277,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
     if not found.get("marked"):
         context.say("reading manifests")
         plan = plan_rebuild(runtime.raw_db, home)
-        # First: no file that is read again may show a hidden capture.
+        # Do this first: no file that is read again may show a hidden capture.
         found["withdrawals"] = restore_withdrawals(context.database, home)
         restore_members(context.database, runtime.clock, home)
         restore_labels(context.database, runtime.clock, home)
@@ -285,7 +285,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
         found["problems"] = plan.problems[:_LISTED]
         with runtime.raw_db.write() as tx:
             found["waiting"] = files.read_all_again(tx, source=source)
-        # From here on a process that goes on with it reads what waits, and does not begin with all files again.
+        # From here on, a process that continues it reads the pending files instead of all files again.
         context.result = found = {**found, "marked": True}
 
     def progress(_file: FileToIndex, _read: ReadProgress) -> None:
