@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,7 +52,7 @@ from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
 from holdfast.zimit.docker import Docker, Times, find_program
 from holdfast.zimit.errors import DockerMissing, ToolMissing
-from holdfast.zimit.flags import read_job_config, read_name, tool_command
+from holdfast.zimit.flags import check_job_config, read_name, tool_command
 from holdfast.zimit.output_directory import holder_of, last_end
 from holdfast.zimit.passthrough import politeness_flags, strip_separator, with_robots
 from holdfast.zimit.warc_files import discover_warcs, source_of
@@ -150,14 +151,8 @@ def run(
     host, (more, given) = settings.zimit, _split(context.args)
     polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
     flags = politeness_flags(polite, host.flags, delay_s=settings.politeness.delay_s)
-    made = read_job_config(
-        {
-            "seeds": list(polite.seeds),
-            "tool_options": with_robots(polite, options),
-            "zimit_passthrough_args": [*flags, *given],
-        },
-        host,
-    )
+    zimit = replace(polite.zimit, passthrough_args=(*flags, *given), tool_options=with_robots(polite, options))
+    made = check_job_config(replace(polite, zimit=zimit), host)
     stamp = f"{SystemClock().now():%Y%m%dT%H%M%SZ}"
     folder = (output_dir or settings.home.resolve() / "jobs" / f"{stamp}__{read_name(name)}").resolve()
     if not dry_run:

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
 from holdfast.records import Operator, record
-from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
+from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig
 from holdfast.sources.registry import LANGUAGE_PATHS, PRESETS
 from holdfast.values import dataclass
-from holdfast.zimit.flags import annual_caps, below_minimum, read_job_config
+from holdfast.zimit.flags import annual_caps, below_minimum, check_job_config
 from holdfast.zimit.passthrough import read_flags
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
@@ -120,8 +120,8 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) ->
 
 
 def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any], list[str]]:
-    job = read_job_config(zimit_job(config), host)
-    caps = annual_caps(job, host)
+    checked = check_job_config(config, host)
+    job, caps = checked.zimit, annual_caps(checked, host)
     raised = {**job.tool_options, **below_minimum(job.tool_options, annual=True)}
     notes = [f"{name} removed: an annual crawl is bounded by its scope" for name in caps]
     notes += [
@@ -130,7 +130,7 @@ def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any
         if raised.get(name) != job.tool_options.get(name)
     ]
     # Flags may also set limits (--pageLimit, --depth): remove those and keep the others.
-    given = read_flags(job.zimit_passthrough_args, host.flags)
+    given = read_flags(job.passthrough_args, host.flags)
     flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(
         passthrough_args=tuple(flags),

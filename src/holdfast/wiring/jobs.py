@@ -27,13 +27,13 @@ from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
-from holdfast.sources.config import SourceConfig, zimit_job
+from holdfast.sources.config import SourceConfig
 from holdfast.sources.contact import known_contact
 from holdfast.sources.members_file import write_noting
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare
 from holdfast.zimit.errors import ToolConfigRefused
-from holdfast.zimit.flags import Backend, JobConfig, annual_caps, backend_of, read_job_config
+from holdfast.zimit.flags import Backend, annual_caps, backend_of, check_job_config
 from holdfast.zimit.passthrough import politeness_flags, scope_flags, with_robots, within_time
 
 
@@ -64,7 +64,7 @@ def demand_accepted(settings: Settings) -> None:
         raise ZimitUnguarded
 
 
-def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
+def zimit_config(config: SourceConfig, settings: Settings) -> SourceConfig:
     """Return the validated configuration of a zimit crawl; raise ToolConfigRefused naming the invalid field.
 
     Scope, rules, depth, pages, delay and quota of the source become zimit's flags unless its own configuration
@@ -72,22 +72,23 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     source configures. Permissions are loosened unless configured otherwise or the environment is strict. Raise
     ZimitUnguarded if the environment is strict and no setting accepts the risks.
     """
-    host, content = settings.zimit, zimit_job(config)
+    host, zimit = settings.zimit, config.zimit
     most_s = settings.worker.max_time_s or None
     limits = [limit for limit in (config.max_time_s, most_s) if limit]
     # Use the shorter limit: a source must not occupy a worker longer than its operator allows.
     config = replace(config, max_time_s=min(limits, default=None))
     try:
         # The source's options come later, so its own `relax_perms` wins.
-        options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
+        options = with_robots(config, {"relax_perms": not settings.api.strict, **zimit.tool_options})
         flags = [
             *scope_flags(config, known_contact(settings), host.flags),
             *politeness_flags(config, host.flags, delay_s=settings.politeness.delay_s),
-            *within_time(content["zimit_passthrough_args"], most_s, host.flags),
+            *within_time(zimit.passthrough_args, most_s, host.flags),
         ]
-        job = read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+        zimit = replace(zimit, passthrough_args=tuple(flags), tool_options=options)
+        job = check_job_config(replace(config, zimit=zimit), host)
         # The other backends use our own client.
-        if backend_of(job.execution_policy) == Backend.BROWSERTRIX.value:
+        if backend_of(job.zimit.execution_policy) == Backend.BROWSERTRIX.value:
             demand_accepted(settings)
         return job
     except ToolConfigRefused as exc:

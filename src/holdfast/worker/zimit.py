@@ -51,7 +51,7 @@ from holdfast.worker.tool_process import (
 from holdfast.zimit import outcome
 from holdfast.zimit.docker import find_program, tool_environment
 from holdfast.zimit.errors import OutputBusy
-from holdfast.zimit.flags import Backend, JobConfig, backend_of, tool_command
+from holdfast.zimit.flags import Backend, backend_of, tool_command
 from holdfast.zimit.logs import crawl_statistics, newest_log
 from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
@@ -144,7 +144,7 @@ class _Run:
             return None
         return self._conclude(*ended)
 
-    def _hold_domains(self, job: JobConfig) -> AbstractContextManager[DomainLeases]:
+    def _hold_domains(self, job: SourceConfig) -> AbstractContextManager[DomainLeases]:
         """Lease the hosts of the seeds, so that no other crawl fetches from them; raise DomainBusy on timeout.
 
         Includes their www twins: seeds often redirect there, and the scope of a host has both. Raise DomainForbidden
@@ -203,19 +203,19 @@ class _Run:
             if holder is None or code != KILLED or self._lost is not None or self._holding.stop is not None:
                 return code, tool.log_path
 
-    def _prepare(self, job: JobConfig) -> None:
+    def _prepare(self, job: SourceConfig) -> None:
         """Create the directory and record its content; raise StoreMissing rather than write to unmounted storage."""
         store_root = self._settings.zimit.store_root
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
         # From here on the directory is identified by device and inode, so nothing is written through a vanished mount.
         self._place = open_place(self._dir, store)
-        backend = backend_of(job.execution_policy)
+        backend = backend_of(job.zimit.execution_policy)
         content = {
             "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend,
             "seeds": list(job.seeds),
-            "zimit_passthrough_args": list(job.zimit_passthrough_args),
-            "execution_policy": job.execution_policy,
-            "tool_options": job.tool_options,
+            "zimit_passthrough_args": list(job.zimit.passthrough_args),
+            "execution_policy": job.zimit.execution_policy,
+            "tool_options": job.zimit.tool_options,
         }
         with self._runtime.raw_db.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
@@ -401,7 +401,7 @@ class _Run:
     def _rescued(self, ending: RunEnding) -> RunEnding:
         """Apply the policy's fallback, if it has one for this failure; the job's configuration keeps it."""
         assert self._config is not None
-        policy = zimit_config(self._config, self._settings).execution_policy
+        policy = zimit_config(self._config, self._settings).zimit.execution_policy
         # A promotion is itself a retry: count the fallback's failures from there.
         failures = self._lease.job.current_retry_count + (0 if outcome.is_promoted(policy) else 1)
         found = outcome.after_failure(policy, failures)

@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid, UrlRefused
+from holdfast.sources.config import SourceConfig, ZimitConfig
 from holdfast.urls import parse
 from holdfast.values import dataclass
 from holdfast.zimit.errors import ToolConfigRefused
@@ -337,53 +338,29 @@ def _directory(path: Path) -> Path:
     return path.resolve()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobConfig:
-    """The checked configuration of a job; both groups contain only what differs from the defaults."""
-
-    seeds: tuple[str, ...]
-    zimit_passthrough_args: tuple[str, ...] = ()
-    tool_options: dict[str, Any] = field(default_factory=dict)
-    execution_policy: dict[str, Any] = field(default_factory=dict)
-
-
 def backend_of(policy: Mapping[str, Any]) -> str:
     """Return the capture backend that an execution policy names."""
     return str(policy.get("capture_backend") or Backend.BROWSERTRIX.value)
 
 
-def read_job_config(content: Mapping[str, Any], host: ZimitSettings) -> JobConfig:
-    """Return the checked configuration; raise `ToolConfigRefused` naming the invalid field.
+def check_job_config(config: SourceConfig, host: ZimitSettings) -> SourceConfig:
+    """Return a configuration with its zimit options checked; raise `ToolConfigRefused` naming the invalid field.
 
-    Labels (`campaign_*`) are allowed.
+    Both groups of options then contain only what differs from the defaults.
     """
-    if not isinstance(content, Mapping):
-        raise ToolConfigRefused("config", "it must be an object")
-    known = {"seeds", "zimit_passthrough_args", *JOB_FLAGS}
-    for key in content:
-        if key not in known and not str(key).startswith("campaign_"):
-            raise ToolConfigRefused(f"config.{str(key)[:80]}", "there is no such field")
-    seeds, passthrough = content.get("seeds"), content.get("zimit_passthrough_args", [])
-    for name, value in (("seeds", seeds), ("zimit_passthrough_args", passthrough)):
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            raise ToolConfigRefused(name, "it must be a list of strings")
-    assert seeds is not None
+    given = config.zimit
     # Read to be checked: a flag that may not reach zimit is refused when the job is saved.
-    split_workers(read_flags(passthrough, host.flags))
-    options = _read_group(OPTIONS, content.get(OPTIONS, {}))
-    policy = _read_group(POLICY, content.get(POLICY, {}))
-    _check_options(options, host)
-    return JobConfig(
-        seeds=read_seeds(seeds),
-        zimit_passthrough_args=tuple(strip_separator(passthrough)),
-        tool_options=options,
-        execution_policy=policy,
+    split_workers(read_flags(given.passthrough_args, host.flags))
+    zimit = ZimitConfig(
+        passthrough_args=tuple(strip_separator(given.passthrough_args)),
+        tool_options=_read_group(OPTIONS, given.tool_options),
+        execution_policy=_read_group(POLICY, given.execution_policy),
     )
+    _check_options(zimit.tool_options, host)
+    return replace(config, seeds=read_seeds(config.seeds), zimit=zimit)
 
 
-def _read_group(group: str, content: object) -> dict[str, Any]:
-    if not isinstance(content, Mapping):
-        raise ToolConfigRefused(group, "it must be an object")
+def _read_group(group: str, content: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in content.items():
         where, row = f"{group}.{str(name)[:80]}", _row(group, str(name))
@@ -414,11 +391,6 @@ def _row(group: str, name: str) -> ToolFlag:
 
 
 def _check_options(options: Mapping[str, Any], host: ZimitSettings) -> None:
-    # Commands that run on the host come from the server's settings, never from a job.
-    if options.get("vpn_connect_command") not in (None, host.vpn_command):
-        raise ToolConfigRefused(
-            "tool_options.vpn_connect_command", "commands come from the server's settings (HOLDFAST_ZIMIT_VPN_COMMAND)"
-        )
     # An option that would never reach the tool is refused, not ignored.
     rows = [one for one in JOB_FLAGS[OPTIONS].values() if one.is_switch or one.needs == _WATCHED]
     if found := _unmet({**options, "vpn_connect_command": host.vpn_command}, rows):
@@ -428,7 +400,7 @@ def _check_options(options: Mapping[str, Any], host: ZimitSettings) -> None:
         raise ToolConfigRefused("tool_options.min_workers", "it is more than initial_workers")
 
 
-def tool_flags(config: JobConfig, host: ZimitSettings) -> list[str]:
+def tool_flags(config: ZimitConfig, host: ZimitSettings) -> list[str]:
     """Return a job's flags in the order of the table, zimit's own last and without a separator.
 
     Monitoring, adaptation and rotation flags appear only together with the flags they need. A configuration stored
@@ -450,16 +422,16 @@ def tool_flags(config: JobConfig, host: ZimitSettings) -> list[str]:
         elif not row.is_switch:
             flags.append(str(value))
     flags += [f"--allow-zimit-flag={name}" for name in host.flags]
-    return [*flags, *config.zimit_passthrough_args]
+    return [*flags, *config.passthrough_args]
 
 
 def tool_command(
-    config: JobConfig, host: ZimitSettings, *, name: str, output_dir: Path, program: Sequence[str] = ()
+    config: SourceConfig, host: ZimitSettings, *, name: str, output_dir: Path, program: Sequence[str] = ()
 ) -> list[str]:
     """Return the command of a crawl; `program` replaces the words of the configured command (`find_program`)."""
     # A list of arguments, and no shell: a seed or a name is never read as a command.
     command = [*(program or shlex.split(host.command)), "--seeds", *config.seeds, "--name", name]
-    return [*command, "--output-dir", str(output_dir), *tool_flags(config, host)]
+    return [*command, "--output-dir", str(output_dir), *tool_flags(config.zimit, host)]
 
 
 _ANNUAL_RESTARTS, _ANNUAL_ERRORS, _ANNUAL_BACKOFF_MINUTES = 20, 50, 2
@@ -487,10 +459,10 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def annual_caps(config: JobConfig, host: ZimitSettings) -> list[str]:
+def annual_caps(config: SourceConfig, host: ZimitSettings) -> list[str]:
     """Return the flags that limit pages or depth, which an annual crawl must not have."""
     caps = zimit_flags("--max-pages", "--depth")
-    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.flags) if flag.name in caps]
+    return [flag.name for flag in read_flags(config.zimit.passthrough_args, host.flags) if flag.name in caps]
 
 
 _SWITCH = {**dict.fromkeys(("true", "yes", "on", "1"), True), **dict.fromkeys(("false", "no", "off", "0"), False)}

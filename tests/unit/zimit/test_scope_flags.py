@@ -65,7 +65,7 @@ def test_a_flag_that_may_not_pass_is_refused() -> None:
 def test_every_preset_can_be_crawled_by_zimit_within_its_bounds_and_without_caps() -> None:
     for preset in PRESETS:
         made = zimit_config(read_config(preset.config), Settings())
-        flags = made.zimit_passthrough_args
+        flags = made.zimit.passthrough_args
         assert "--depth" not in flags
         assert "--pageLimit" not in flags
         assert flags[flags.index("--scopeType") + 1] == ("host" if preset.code == "cihr" else "custom")
@@ -90,6 +90,6 @@ def test_zimit_is_refused_when_strict_unless_accepted(environment: str, relaxed:
 def test_permissions_are_loosened_where_the_environment_is_not_strict(environment: str, relaxed: bool) -> None:
     settings = Settings(api=ApiSettings(environment=environment), zimit=ZimitSettings(accept_unguarded=True))
 
-    assert zimit_config(read_config({"seeds": SEED}), settings).tool_options.get("relax_perms", False) is relaxed
+    assert zimit_config(read_config({"seeds": SEED}), settings).zimit.tool_options.get("relax_perms", False) is relaxed
     told = read_config({"seeds": SEED, "zimit": {"tool_options": {"relax_perms": not relaxed}}})
-    assert zimit_config(told, settings).tool_options.get("relax_perms", False) is not relaxed
+    assert zimit_config(told, settings).zimit.tool_options.get("relax_perms", False) is not relaxed
