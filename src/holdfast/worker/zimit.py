@@ -30,7 +30,7 @@ from holdfast.jobs.execution_queries import note_artifacts, store_config
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import job_config, start_url
 from holdfast.jobs.store import plain_name
-from holdfast.sources.config import SourceConfig
+from holdfast.sources.config import SourceConfig, zimit_job
 from holdfast.sources.contact import known_contact
 from holdfast.urls import parse, twins_of
 from holdfast.wiring import Runtime, open_runtime
@@ -210,13 +210,8 @@ class _Run:
         # From here on the directory is identified by device and inode, so nothing is written through a vanished mount.
         self._place = open_place(self._dir, store)
         backend = backend_of(job.zimit.execution_policy)
-        content = {
-            "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend,
-            "seeds": list(job.seeds),
-            "zimit_passthrough_args": list(job.zimit.passthrough_args),
-            "execution_policy": job.zimit.execution_policy,
-            "tool_options": job.zimit.tool_options,
-        }
+        engine = "zimit" if backend == Backend.BROWSERTRIX.value else backend
+        content = {"backend": engine, "execution_policy": {}, **zimit_job(job)}
         with self._runtime.raw_db.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
             if self._config is not None and self._config.robots == "ignore":
