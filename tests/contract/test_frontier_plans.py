@@ -12,8 +12,8 @@ from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, sqlite_path
 from holdfast.db.run_slices import SLICE_END
 from holdfast.frontier import sql
-from holdfast.frontier.queries import SUMMARY
-from holdfast.jobs.execution_queries import ENDED_AS, FAILURES
+from holdfast.frontier.queries import FAILURES, SUMMARY
+from holdfast.jobs.execution_queries import ENDED_AS
 
 PLAIN = {name: text for name, text in vars(sql).items() if re.match(r"[A-Z]", name) and isinstance(text, str)}
 for condition in ("IS_LAST_ATTEMPT", "IN_SLICE"):  # parts of other statements

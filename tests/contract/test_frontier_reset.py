@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs import execution_queries as live
+from holdfast.frontier import queries
 from holdfast.types import CircuitState, RobotsAnswer, RobotsRecord
 from tests.contract.frontier_bed import EXECUTION, Bed, many
 
@@ -69,7 +69,7 @@ def test_what_an_execution_waits_for_is_told_while_it_waits(bed: Bed) -> None:
     def away() -> list[tuple[str, int, int]]:
         now = bed.clock.now()
         with bed.raw_db.read() as tx:
-            return live.away(tx, execution_id=EXECUTION, now=round(now.timestamp() * 1_000_000))
+            return queries.waiting_unreachable(tx, execution_id=EXECUTION, now=round(now.timestamp() * 1_000_000))
 
     assert [name for name, _, _ in away()] == ["a.example"]
     bed.clock.advance(3601)

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import config
 from holdfast.db import connect
+from holdfast.frontier import queries
 from holdfast.jobs import execution_queries, executions
 from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
@@ -86,6 +87,6 @@ def test_what_is_open_is_counted_by_the_heads_that_have_some(runtime: Runtime) -
         if is_server:  # left to itself it walks a table that is empty
             tx.execute("SET LOCAL enable_seqscan = off")
             tx.execute("SET LOCAL enable_bitmapscan = off")
-        plan = tx.execute(f"{'EXPLAIN' if is_server else 'EXPLAIN QUERY PLAN'} {execution_queries.QUEUE}", (1,))
+        plan = tx.execute(f"{'EXPLAIN' if is_server else 'EXPLAIN QUERY PLAN'} {queries.OPEN_COUNT}", (1,))
         assert "ix_queues_due" in str(plan)
-        assert execution_queries.queue_of(tx, execution_id=1) == 0
+        assert queries.open_count(tx, execution_id=1) == 0

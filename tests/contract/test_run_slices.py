@@ -88,8 +88,8 @@ def test_failures_of_a_run_stop_at_the_limit(raw_db: RawDatabase) -> None:
                    " SELECT DISTINCT page_id, domain_id, page_id, 'http://h/' || page_id, 0"
                    " FROM page_crawls")  # fmt: skip
 
-    first = execution_queries.failures(raw_db, execution_id=1, limit=3)
-    everything = execution_queries.failures(raw_db, execution_id=1, limit=100)
+    first = queries.failures(raw_db, execution_id=1, limit=3)
+    everything = queries.failures(raw_db, execution_id=1, limit=100)
 
     assert [row[0] for row in first] == ["http://h/100", "http://h/200", "http://h/300"]
     assert len(everything) == 2_000 // 100 - 2, "two were captured at the second attempt"

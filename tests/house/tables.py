@@ -66,7 +66,12 @@ READ_IN: dict[str, frozenset[str]] = {
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
-    "jobs": _FRONTIER | {"alerts", "owners", "series", "sources", "warc_files"},
+    "jobs": frozenset(
+        {
+            *("execution_counts", "exclusions", "page_crawls"),
+            *("alerts", "owners", "series", "sources", "warc_files"),
+        }
+    ),
     # As text, for the statements of the index.
     "withdrawals": frozenset({"snapshots", "sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),

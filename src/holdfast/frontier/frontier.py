@@ -274,8 +274,8 @@ class Frontier(FrontierLeases, Closing):
 
     def open_count(self, execution_id: int) -> int:
         """Return the number of open attempts; 0 means that the execution is finished."""
-        # Only the heads with something open, by their index: an execution may have met millions of domains.
-        return self._figure("SELECT sum(open) FROM queues WHERE execution_id = ? AND open > 0", execution_id) or 0
+        with self._connection.read() as tx:
+            return queries.open_count(tx, execution_id=execution_id)
 
     def open_domains(self, execution_id: int) -> int:
         with self._connection.read() as tx:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
-from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
+from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.frontier.leasing import moment
 from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
@@ -123,6 +123,20 @@ class Unreachable(NamedTuple):
     next_try_at: datetime
 
 
+# Use the index of queues with open URLs: a status runs this twice a second, however many domains are known.
+OPEN_COUNT = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
+
+
+def open_count(tx: FrontierTransaction | Transaction, *, execution_id: int) -> int:
+    """Return the number of open attempts; 0 means that the execution is finished."""
+    return int(tx.execute(OPEN_COUNT, (execution_id,))[0][0])
+
+
+def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
+    """Return whether an execution has a queue of its own."""
+    return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
+
+
 def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
     rows = tx.execute("SELECT count(*) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
@@ -159,6 +173,35 @@ REACHABLE_AT = f"SELECT min(d.next_allowed_at) {_UNREACHABLE}"
 UNREACHABLE = (
     f"SELECT d.name, d.unreachable_since, d.next_allowed_at {_UNREACHABLE} ORDER BY d.next_allowed_at, d.id LIMIT ?"
 )
+
+
+# Number of longest-waiting domains that are searched for unreachable ones: an execution may have millions.
+_LOOKED_AT = 50
+
+
+def waiting_unreachable(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
+    """Return unreachable domains that wait for a retry: name, since when, next try."""
+    rows = tx.execute(
+        # The subquery uses the index of due times: a crawl of millions of URLs requests `status` twice a second.
+        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
+        " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
+        " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
+        " ORDER BY d.next_allowed_at, d.id",
+        (execution_id, now, _LOOKED_AT, now),
+    )
+    return [(name, since, until) for name, since, until in rows]
+
+
+def waiting_paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
+    """Return a few domains with queued URLs that an operator paused, and since when: the longest paused first."""
+    rows = tx.execute(
+        # Start from the few domains that an operator ever changed (indexed), then read their queues.
+        "SELECT d.name, d.paused_at FROM domains d CROSS JOIN queues q WHERE d.changed_at > 0"
+        " AND d.paused_at IS NOT NULL AND q.execution_id = ? AND q.domain_id = d.id AND q.open > 0"
+        " ORDER BY d.paused_at, d.id LIMIT 5",
+        (execution_id,),
+    )
+    return [(name, since) for name, since in rows]
 
 
 def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> FrontierStats:
@@ -372,3 +415,16 @@ def _summed_up(
         else (round(whole / timed / 1000, 1), round(shortest / 1000, 1), round(longest / 1000, 1)),
     )
     return found, pages
+
+
+FAILURES = (
+    "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c JOIN pages p ON p.id = c.page_id"  # noqa: S608
+    f" WHERE {IN_SLICE} AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"
+    " ORDER BY c.domain_id, c.page_id"
+)
+
+
+def failures(raw_db: RawDatabase, *, execution_id: int, limit: int) -> list[Row]:
+    """Return attempts that failed permanently, by domain: URL, outcome, reason, status, message."""
+    rows = (row for slice_ in in_slices(raw_db, FAILURES, execution_id) for row in slice_)
+    return list(islice(rows, limit))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -366,11 +365,6 @@ def go_on_with(tx: Transaction, *, execution_id: int, frontier_id: int) -> None:
     tx.execute("UPDATE executions SET frontier_id = ? WHERE id = ?", (frontier_id, execution_id))
 
 
-def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
-    """Return whether an execution has a queue of its own."""
-    return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
-
-
 def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Sequence[int]) -> bool:
     """Return whether a discarded file of these executions contained captures of this frontier."""
     return any(
@@ -420,57 +414,7 @@ def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, boo
     return [(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
-# Number of longest-waiting domains that are searched for unreachable ones: an execution may have millions.
-_LOOKED_AT = 50
-
-
-def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
-    """Return unreachable domains that wait for a retry: name, since when, next try."""
-    rows = tx.execute(
-        # The subquery uses the index of due times: a crawl of millions of URLs requests `status` twice a second.
-        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
-        " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
-        " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
-        " ORDER BY d.next_allowed_at, d.id",
-        (execution_id, now, _LOOKED_AT, now),
-    )
-    return [(name, since, until) for name, since, until in rows]
-
-
-def paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
-    """Return a few domains with queued URLs that an operator paused, and since when: the longest paused first."""
-    rows = tx.execute(
-        # Start from the few domains that an operator ever changed (indexed), then read their queues.
-        "SELECT d.name, d.paused_at FROM domains d CROSS JOIN queues q WHERE d.changed_at > 0"
-        " AND d.paused_at IS NOT NULL AND q.execution_id = ? AND q.domain_id = d.id AND q.open > 0"
-        " ORDER BY d.paused_at, d.id LIMIT 5",
-        (execution_id,),
-    )
-    return [(name, since) for name, since in rows]
-
-
-# Use the index of queues with open URLs: this runs twice a second, however many domains are known.
-QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
-
-
-def queue_of(tx: Transaction, *, execution_id: int) -> int:
-    return int(tx.execute(QUEUE, (execution_id,))[0][0])
-
-
 def from_json(stored: Any) -> dict[str, Any]:
     """Return stored JSON as a dict: SQLite returns text, PostgreSQL the decoded value."""
     value = json.loads(stored) if isinstance(stored, str) else stored
     return value if isinstance(value, dict) else {}
-
-
-FAILURES = (
-    "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c JOIN pages p ON p.id = c.page_id"  # noqa: S608
-    f" WHERE {IN_SLICE} AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"
-    " ORDER BY c.domain_id, c.page_id"
-)
-
-
-def failures(raw_db: RawDatabase, *, execution_id: int, limit: int) -> list[Row]:
-    """Return attempts that failed permanently, by domain: URL, outcome, reason, status, message."""
-    rows = (row for slice_ in in_slices(raw_db, FAILURES, execution_id) for row in slice_)
-    return list(islice(rows, limit))

@@ -22,7 +22,7 @@ from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.frontier import Summary
-from holdfast.frontier.queries import summary
+from holdfast.frontier.queries import failures, has_frontier, summary
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunReading, RunResult, Shortfall, StartPage
 from holdfast.jobs.execution_queries import from_json
@@ -412,9 +412,7 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
             return known
         chain = execution_queries.runs_before(tx, execution_id=execution_id)
         rows = (execution_queries.execution(tx, before) for before in chain)
-        earlier = next(
-            (row for row in rows if row and execution_queries.has_frontier(tx, execution_id=row.frontier_id)), None
-        )
+        earlier = next((row for row in rows if row and has_frontier(tx, execution_id=row.frontier_id)), None)
         if earlier is None or execution_queries.has_lost_captures(
             tx, frontier_id=earlier.frontier_id, execution_ids=chain
         ):
@@ -448,7 +446,7 @@ def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
 
 
 def _note_failures(runtime: Runtime, frontier_id: int, holding: RunnerHolding) -> None:
-    rows = execution_queries.failures(runtime.raw_db, execution_id=frontier_id, limit=_LISTED)
+    rows = failures(runtime.raw_db, execution_id=frontier_id, limit=_LISTED)
     for url, outcome, reason, status, message in rows:
         holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)
 

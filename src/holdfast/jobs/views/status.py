@@ -10,6 +10,7 @@ from typing import Any, Final
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import NotFound
+from holdfast.frontier import queries as frontier_queries
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, ending_word, rule_of, sentence_of
 from holdfast.jobs.execution_queries import ImportedFiles
@@ -121,11 +122,11 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         if execution is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
         written = execution_queries.counts_of(tx, execution_id=execution.frontier_id)
-        queue = execution_queries.queue_of(tx, execution_id=execution.frontier_id)
+        queue = frontier_queries.open_count(tx, execution_id=execution.frontier_id)
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
-        away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
-        paused = execution_queries.paused(tx, execution_id=execution.frontier_id) if is_live else []
+        away = frontier_queries.waiting_unreachable(tx, execution_id=execution.frontier_id, now=now) if is_live else []
+        paused = frontier_queries.waiting_paused(tx, execution_id=execution.frontier_id) if is_live else []
         reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
         imported = None if written else execution_queries.imported_of(tx, execution_id=execution_id)
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
