@@ -63,7 +63,7 @@ class CrawlScope:
 
     def widen(self, url: Url) -> bool:
         """Add the URL where a seed landed to the scope; return False if it was already included."""
-        # Parsing threads and the loop learn of such places at the same time: without the lock one would be lost.
+        # Parsing threads and the loop may report such places concurrently: without the lock one would be lost.
         with self._widening:
             if url.normalised in self._landed:
                 return False

@@ -22,7 +22,7 @@ _OURS = frozenset(
     {"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range", "user-agent"}
 )
 _WEB_PORTS = frozenset({80, 443})
-# Limit of ports with a cookie jar of their own: each jar is bounded, but a hostile site has 65,000 ports.
+# Limit of ports with a cookie jar: each jar is bounded, but a hostile site has 65,000 ports.
 _MAX_JARS = 8
 
 
@@ -38,7 +38,7 @@ class Credentials:
         self._seeds = frozenset(origin for seed in seeds for origin in _homes(seed))
         self._all = plan.headers
         self._harmless = tuple(pair for pair in plan.headers if pair[0].lower() in _HARMLESS)
-        # The user's own cookies by port, apart from those that servers set: no flood of theirs drives one out.
+        # The user's own cookies by port, separate from those that servers set: a flood of those must not evict one.
         self._given: dict[int, CookieJar] = {}
         self._jars: dict[int, CookieJar] = {}
         secret = {name.lower().encode("latin-1", "replace") for name, _ in plan.headers} - _HARMLESS_BYTES
@@ -84,13 +84,13 @@ class Credentials:
             if len(self._jars) >= _MAX_JARS:
                 return
             jar = self._jars[_port(url)] = CookieJar(is_public_suffix)
-        # What came over TLS never goes out in the clear, whether the server says so or not.
+        # Never send a cookie in clear text that came over TLS, whether or not the server marked it as secure.
         if url.scheme == "https":
             values = [f"{value}; Secure" for value in values]
         jar.store(url.fetch, values, now, beside=self._given.get(_port(url)))
 
     def _load(self, text: str, seeds: Sequence[Url]) -> None:
-        # A session that was opened over TLS never goes out in the clear, though the file does not say so.
+        # Never send a session in clear text that was opened over TLS, although the file does not say so.
         if all(seed.scheme == "https" for seed in seeds):
             text = "\n".join(map(_secured, text.split("\n")))
         for seed in seeds:
@@ -110,7 +110,7 @@ def _port(url: Url) -> int:
 
 
 def _with_cookie(headers: Pairs, cookie: str) -> Pairs:
-    # Two of them would be two different messages to two servers.
+    # Two such headers could be read differently by two servers.
     given = [value for name, value in headers if name.lower() == "cookie"]
     rest = tuple(pair for pair in headers if pair[0].lower() != "cookie") if given else headers
     return (*rest, ("Cookie", "; ".join((*given, cookie))))

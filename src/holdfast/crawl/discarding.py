@@ -16,9 +16,9 @@ _log = log.get()
 def discard_files(runtime: Runtime, execution_id: int) -> int:
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
-        frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
+        frontier_id = frontier_of(tx, execution_id)  # signals have its id: a retry has none of its own
     for row in rows:
-        # Rows go first, so that nothing ever points at bytes that are gone.
+        # Delete the rows first, so that none ever refers to missing bytes.
         runtime.frontier.forget_originals(row.id)
         forget_file(runtime.raw_db, runtime.clock, row.id)
         try:

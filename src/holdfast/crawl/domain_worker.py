@@ -46,10 +46,10 @@ from holdfast.urls import Url, parse
 from holdfast.warc.payload import HttpHead, parse_head
 
 _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-# A domain that must be left alone for longer is given back meanwhile.
+# Release a domain that has to rest for longer than this.
 _HELD_S = 20.0
 _NO_SPACE = timedelta(seconds=2)
-# How much is read of the page that shows whether a host is up.
+# Most bytes to read of a page that shows whether a host is up.
 _CHECK_BYTES = 64 * 1024
 _log = log.get()
 
@@ -76,7 +76,7 @@ class PageRequests:
         self._polled = validators_of(plan)
         """What the last answers of polled feeds were marked with, by the hash of their address."""
         self._deadline_s = settings.fetch.deadline_s
-        # Where bodies are not kept, one is taken until it is too large to be read.
+        # Without stored bodies, read a body only until it is too large to be parsed.
         most = settings.fetch.body_bytes
         self._body_bytes = most if plan.keeps_bodies else min(most, MAX_PARSED_BYTES + 1)
 
@@ -92,7 +92,7 @@ class PageRequests:
         known: Attempt | Polled | None = None
         if attempt is not None:
             known = self._polled.get(attempt.url_hash) if self.polls(attempt) else attempt
-            # A 304 whose original cannot be read any more would leave us with nothing.
+            # A 304 whose original has become unreadable would leave us without a body.
             if known is attempt and not self._originals.readable(attempt):
                 known = None
         if known is not None and known.etag:
@@ -130,7 +130,7 @@ class DomainWorker:
         self._clock, self._normalisation = politeness.clock, scope.normalisation
         self.gate = RobotsGate(robots, politeness, self._ask_for_robots, engine)
         self.gate.refresh()
-        if self.lease.taken_over:  # after the rules were read: the delay may be theirs
+        if self.lease.taken_over:  # read this after the rules, which may set the delay
             politeness.hold_first_request()
         self.queue: deque[Attempt] = deque(self.lease.attempts)
         self.current: Attempt | None = None
@@ -196,7 +196,7 @@ class DomainWorker:
         if self.applied_at is not None and change.changed_at <= self.applied_at:
             return False
         self.applied_at = change.changed_at
-        # At once, so that the next holder waits for the new delay already.
+        # Apply it at once, so that the next holder already waits for the new delay.
         self.politeness.take_delay(change.delay_s)
         self.give_back()
         return True
@@ -209,7 +209,7 @@ class DomainWorker:
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
         """Add due pages; fewer than `limit` means that there are no more."""
-        if self.dry:  # since the database was asked: they stay open
+        if self.dry:  # the worker ended since the query: they stay open
             return
         self.take(attempts)
         self.has_more = len(attempts) >= limit
@@ -244,7 +244,7 @@ class DomainWorker:
                 self.end(self._begin(attempt), permission.outcome, permission.reason, message=permission.message)
                 return True
             ended = await self._fetch_page(self._begin(attempt), attempt, url)
-        except NoSpace as exc:  # the body of an answer could not be spooled: no fault of the page, so it stays open
+        except NoSpace as exc:  # spooling the body failed, not the page: it stays open
             _log.error("crawl.no_space", url=attempt.url, message=str(exc))
             self._client.progress.storage_refused_at = self._clock.monotonic()
             self.put_off_until = self._clock.now() + _NO_SPACE
@@ -258,7 +258,7 @@ class DomainWorker:
         answered, domain = self._client.answered, self.lease.domain
         url = parse(answered[domain], self._normalisation) if domain in answered else None
         if url is None or self._scope.left_out(url) is not None or not (await self.gate.may_ask(url)).allowed:
-            # It was forgotten, or our own rules forbid it now: the next page tells whether the host is up.
+            # The page was forgotten, or our own rules forbid it now: the next page shows whether the host is up.
             answered.pop(domain, None)
             self.politeness.in_doubt = False
             return True
@@ -302,7 +302,7 @@ class DomainWorker:
     async def _fetch_page(self, page: PageUnderWay, attempt: Attempt, url: Url) -> bool:
         try:
             return await self._follow(page, attempt, url)
-        except BaseException:  # interrupted between two hops: no later step stores the first
+        except BaseException:  # if interrupted between two hops, no later step stores the first
             for hop in page.hops:
                 hop.body.close()
             raise
@@ -330,7 +330,8 @@ class DomainWorker:
                     self._answered(page, attempt, redirected_to=target.fetch)
                 return True
             url = target
-            verdict = self._scope.rules.decide(url, 0, attempt.kind)  # its own depth is allowed: a redirect is no step
+            # A redirect is not a step: the page's own depth is allowed.
+            verdict = self._scope.rules.decide(url, 0, attempt.kind)
             if not verdict.allowed:
                 self.end(page, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", redirected_to=url.fetch)
                 return True
@@ -379,9 +380,9 @@ class DomainWorker:
             if isinstance(pace, LeaseRefusal):
                 return pace
             try:
-                # What it answers says nothing of our own domain: neither that it is private, nor that it is busy.
+                # Its response says nothing about our own domain: neither that it is private, nor that it is busy.
                 return await self._client.ask(request, pace, None)
-            except LeaseLost:  # that domain's, not ours
+            except LeaseLost:  # this counts for that domain, not for ours
                 return LeaseRefusal.HELD
 
     def _answered(
@@ -405,7 +406,7 @@ class DomainWorker:
             outcome, reason = Outcome.EXCLUDED, NO_SITEMAP
         elif reason == "ok" and is_ambiguous(page.hops[-1].response_head):
             reason = outcomes.AMBIGUOUS
-        # A 429 or 503 is the domain's answer, not the page's. Another 5xx may be either's.
+        # A 429 or 503 concerns the domain, not the page. Another 5xx may concern either.
         if outcomes.is_failure(status):
             self._went_badly(may_be_page=status not in BUSY)
         else:
@@ -416,7 +417,7 @@ class DomainWorker:
 
     def _broke_off(self, page: PageUnderWay, attempt: Attempt) -> None:
         """End an attempt with an incomplete body: retried like a timeout, the partial response is stored."""
-        # The domain's circuit does not count it: a server that sent a whole head is there.
+        # The domain's circuit does not count it: a server that sent a whole head is up.
         answer = page.hops[-1]
         self.end(
             page,
@@ -434,7 +435,7 @@ class DomainWorker:
         outcome, reason = outcomes.of_failure(failure)
         retry_at = None
         if may_retry(problem=failure.problem):
-            # A domain that is away is no fault of the page: its last try opens the circuit, and is not used up.
+            # An unreachable domain is not the page's fault: its last attempt opens the circuit, and is not used up.
             is_away = outcomes.means_away(failure) and not self._requests.polls(attempt)
             is_last = is_away and attempt.number >= self.politeness.last_number
             self._went_badly(at_once=is_last, may_be_page=failure.sent_s is not None)
@@ -475,7 +476,7 @@ class DomainWorker:
     ) -> None:
         page.outcome, page.reason, page.message = outcome, reason, message
         page.redirected_to, page.retry_at = redirected_to, retry_at
-        # When the request that ended it was made: waits for the domain's turn are not the page's.
+        # Use the time of the request that ended it: waits for the domain's turn do not count for the page.
         if page.hops:
             page.started_at = page.hops[-1].started_at
         if page.attempt is not None:

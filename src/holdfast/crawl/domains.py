@@ -17,9 +17,9 @@ from holdfast.types import Attempt, DomainChange, DomainLease
 
 REFILL = 50
 """Pages a worker fetches from the database in one batch; below a fifth of it the worker requests more."""
-# How long a worker without pages stays: pages under way may still bring links for it.
+# How long a worker without pages stays: running pages may still bring links for it.
 LINGER_S = 1.5
-# How long a domain rests when our own disk or database was in the way.
+# How long a domain rests after a failure of our own disk or database.
 _PUT_OFF_S = 5.0
 _log = log.get()
 
@@ -47,7 +47,7 @@ class LeasedDomains:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.ended: list[DomainWorker] = []
         self.stopping = False
-        # Counters, where a look at all workers would do: they are asked for with every page, and there are hundreds.
+        # Keep counters instead of scanning all workers: every page reads them, and there are hundreds of workers.
         self._at_work = self._waiting = self._starving_now = 0
         self.look_again = asyncio.Event()
         """Set when there may be a domain to lease, or nothing left to do."""
@@ -58,9 +58,9 @@ class LeasedDomains:
         before, task = self.workers.get(lease.domain_id), self._tasks.get(lease.domain_id)
         if before is not None:
             self.lose(before)
-            # What it learned of the server and could not write, a Retry-After above all.
+            # Facts about the server that it could not write, above all a Retry-After.
             worker.pace.not_before(before.pace.next_at)
-            # The very same set: that worker may still hand on the page that it has.
+            # Share the same set object: that worker may still pass on its current page.
             worker.unsettled = before.unsettled
         self.workers[lease.domain_id] = self._names[lease.domain] = worker
         self._by_lease[lease.domain_id, lease.token] = worker
@@ -70,8 +70,8 @@ class LeasedDomains:
         return worker
 
     def _note_end(self, worker: DomainWorker) -> None:
-        # Not in the task alone: one that is cancelled before its first step comes to no `finally`, and its domain would
-        # be held and not asked for as long as this process lives.
+        # Do this also outside the task: a task that is cancelled before its first step never reaches a `finally`, and
+        # its domain would be held without requests as long as this process lives.
         if worker.working:
             worker.working = False
             self.ended.append(worker)
@@ -108,7 +108,7 @@ class LeasedDomains:
         self._limits.ended(attempt)
         if (worker := self.workers.get(attempt.domain_id)) is not None:
             worker.unsettled.discard(attempt.id)
-            # Refused, if it is of the lease before: then it is open still.
+            # The database rejects a result of the previous lease: then the page is still open.
             worker.has_more |= worker.lease.token != token
 
     def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
@@ -126,13 +126,13 @@ class LeasedDomains:
     def lose(self, worker: DomainWorker) -> None:
         """Stop work on a domain now held by another process; a visitor waiting for its turn gets none."""
         worker.lost = True
-        # Also for its visitors, which only know the pace.
+        # Set it also for its visitors, which only know the pace.
         worker.pace.lease_until = -math.inf
         self._stop(worker)
 
     def expire(self, moment: float) -> None:
         """Abort requests whose lease is not valid until this time (monotonic)."""
-        # By our own clock only: the domain need not be another's yet, so results are still offered.
+        # The lease expired only by our own clock: the domain may still be ours, so still offer results.
         for worker in self.workers.values():
             if worker.working and worker.pace.lease_until <= moment:
                 _log.warning("crawl.lease_expires", domain=worker.lease.domain)
@@ -143,14 +143,14 @@ class LeasedDomains:
         return any(worker.pace.lease_until <= now and not worker.lost for worker in self.ended)
 
     def _stop(self, worker: DomainWorker) -> None:
-        # A worker that was forgotten may have a successor on the same domain, which is to go on.
+        # A forgotten worker may have a successor on the same domain, which must continue.
         if self.workers.get(worker.lease.domain_id) is worker:
             self._tasks[worker.lease.domain_id].cancel()
 
     def interrupt(self, *, everything: bool) -> None:
         """Stop the workers: waiting ones immediately, those in a request when it ends, or all now if `everything`."""
         self.stopping = True
-        # Not a worker in its turn: the server has seen its request, and what it answers is a page.
+        # Do not cancel a worker in its turn: the server has its request, and its response is a page.
         for domain_id, worker in self.workers.items():
             worker.refilled.set()
             if everything or worker.pace.waiting_since is None:
@@ -180,15 +180,16 @@ class LeasedDomains:
 
     def _leave(self, worker: DomainWorker) -> None:
         """End a worker that releases its domain: immediately if it only waits for its turn."""
-        # It would ask once more, perhaps minutes from now. One without a page ends by itself: a task that is cancelled
-        # before its first step would never say that it has ended. Once: it may be giving a borrowed turn back.
+        # It would send another request, perhaps minutes from now. One without a page ends by itself: a task that is
+        # cancelled before its first step would never report its end. Cancel it only once: it may be returning a
+        # borrowed turn.
         task = self._tasks[worker.lease.domain_id]
         if worker.current is not None and worker.pace.waiting_since is None and not task.cancelling():
             task.cancel()
 
     def releasable(self) -> list[DomainWorker]:
         """Return the ended workers whose results are all settled or rejected, and that have no visitor."""
-        # Of a domain that was lost as well: it may be ours again before its results are refused (see `_run_after`).
+        # Include a lost domain: it may be ours again before its results are rejected (see `_run_after`).
         return [
             worker
             for worker in self.ended
@@ -224,7 +225,7 @@ class LeasedDomains:
                 if not await self._try(worker, attempt):
                     break
         except LeaseLost:
-            # By our own clock only: the domain need not be another's yet, so fetched pages are still offered.
+            # The lease expired only by our own clock: the domain may still be ours, so still offer fetched pages.
             if not worker.pace.is_released:
                 _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:
@@ -233,8 +234,8 @@ class LeasedDomains:
 
     async def _run_after(self, task: asyncio.Task[None], worker: DomainWorker) -> None:
         await asyncio.wait([task])
-        # What it handed on will be refused. Until then the links of those pages count as met: read a second time they
-        # would lead nowhere, and where no other page has such a link, what it leads to would never be asked for.
+        # Its results will be rejected. Until then the links of those pages count as known: when read again they would
+        # be skipped, and a target that no other page links to would never be requested.
         queue, worker.queue = worker.queue, deque()
         worker.take(queue)
         await self._run(worker)
@@ -256,7 +257,8 @@ class LeasedDomains:
                 self._starving_now -= starves
             if self.stopping:
                 return None
-        # From here on, and not only once it is asked for: it may wait for room first, and must not be taken twice.
+        # Mark it from here on, not only when it is requested: it may first wait for capacity, and must not be taken
+        # twice.
         worker.current = worker.queue.popleft()
         return worker.current
 
@@ -271,11 +273,11 @@ class LeasedDomains:
             began = await worker.work(attempt)
         except LeaseLost:
             raise
-        except Unavailable as exc:  # the disk or the database, not the page: it stays open
+        except Unavailable as exc:  # the disk or the database failed, not the page: it stays open
             _log.warning("crawl.domain_waits", domain=worker.lease.domain, message=str(exc))
             worker.put_off_until = self._clock.now() + timedelta(seconds=_PUT_OFF_S)
         except Exception as exc:
-            # The one place where a worker survives the unforeseen; the page is closed and named.
+            # A worker survives unexpected errors only here; close the page and log its name.
             _log.exception("crawl.domain_worker_failed", url=attempt.url)
             worker.give_up(attempt, "internal_error", repr(exc)[:500])
             began = True

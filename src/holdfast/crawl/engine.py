@@ -48,14 +48,14 @@ _BACKLOG = 64
 
 _log = log.get()
 _LEASE_AT_ONCE = 64
-# Share of a lease that is left unused, so that no request starts when it may already be over.
+# Share of a lease that is left unused, so that no request starts after it may have expired.
 _MARGIN = 0.1
-# Results that may wait for the database, in batches and in the links that they brought (some 300 bytes each): while it
-# is away, fetching pauses here and not only when the leases are over.
+# Most results that wait for the database, as batches and as links (some 300 bytes each): while it is unavailable,
+# fetching pauses here instead of only when the leases expire.
 _UNSETTLED_BATCHES = 5
 _UNSETTLED_LINKS = 100_000
-# From this many domains on, a count is used for this many seconds: counting is slow, and a few more domains change
-# no process's share.
+# From this many domains on, reuse a count for this many seconds: counting is slow, and a few more domains do not change
+# a process's share.
 _MANY_DOMAINS = 10_000
 _COUNT_S = 5.0
 _WRITE_S = 1.0
@@ -65,7 +65,7 @@ _REREADS_AT_ONCE = 50
 
 
 def _resolve(future: asyncio.Future[list[FoundUrl] | None], found: list[FoundUrl] | None) -> None:
-    if not future.done():  # a crawl that drains does not wait for it
+    if not future.done():  # a draining crawl does not wait for it
         future.set_result(found)
 
 
@@ -138,7 +138,7 @@ class CrawlEngine:
         self.room.set()
         self.capture_writer.start()
         async with asyncio.TaskGroup() as tasks:
-            # If one of these fails, all ends: a process that cannot settle, renew or be stopped is better replaced.
+            # If one of these fails, end the process: one that cannot settle, renew or stop should be replaced.
             at_work = [
                 tasks.create_task(self.settler.run()),
                 tasks.create_task(self._reread()),
@@ -174,7 +174,7 @@ class CrawlEngine:
             _log.info("crawl.paused", reason="operator")
             self.is_paused = True
             self.limits.pause(self.clock.monotonic())
-            # To others, too: a domain that is held and not asked would keep another crawl of it waiting.
+            # Release them for others, too: a leased domain without requests would keep another crawl of it waiting.
             self.leased_domains.give_back()
             self.settler.soon()
 
@@ -183,7 +183,7 @@ class CrawlEngine:
             _log.info("crawl.resumed", reason="operator")
             self.is_paused = False
             self.limits.resume(self.clock.monotonic())
-            # While it was paused no domain was tried: how long one is away counts from here.
+            # No domain was tried during the pause: count the time that one is unreachable from here.
             self.settler.patient_since = self.clock.now()
             self.leased_domains.look_again.set()
 
@@ -200,7 +200,7 @@ class CrawlEngine:
         if now > self._drain_until:  # a chain of redirects, or a robots.txt before its page
             self.leased_domains.interrupt(everything=True)
 
-    # From worker to writer thread, and back.
+    # This part passes pages from workers to the writer thread, and back.
 
     async def _wait_for_room(self) -> None:
         while not self.room.is_set() and not self.leased_domains.stopping:
@@ -231,7 +231,7 @@ class CrawlEngine:
 
     def finished(self, page: PageUnderWay, visit: Visit | None) -> None:
         """Take a page back from the writer, on the event loop."""
-        # A writer that was replaced may finish its page at that very moment: the second result counts for nothing.
+        # A replaced writer may finish its page at the same time: ignore the second result.
         if self.results.writing.pop(page.number, None) is None:
             if visit is not None:
                 self.results.forget((*visit.found, *visit.shallower))
@@ -243,7 +243,7 @@ class CrawlEngine:
             if len(self.results.visits) >= self.settings.timings.crawl_settle_pages or self._nothing_moves():
                 self.settler.due.set()
             elif visit.found and self.leased_domains.starves:
-                self.settler.soon()  # links of this page may be what a worker waits for
+                self.settler.soon()  # a worker may be waiting for links of this page
         elif page.attempt is not None:
             self.leased_domains.note_ended(page.attempt, page.token)
         self.look_for_room()
@@ -284,11 +284,11 @@ class CrawlEngine:
             _log.warning("crawl.left_unwritten", pages=self.waiting)
             for _ in self.capture_writer.abandon():
                 pass
-        # Not for the thread's end: it may wait for a document that takes long, and what that says counts no more.
+        # Do not wait for the thread's end: it may be parsing a slow document, whose result no longer counts.
         while self.capture_writer.is_storing():  # noqa: ASYNC110 - the file is sealed after this
             await asyncio.sleep(0.01)
 
-    # Leasing.
+    # This part leases domains.
 
     async def _lease_loop(self, tasks: asyncio.TaskGroup) -> None:
         idle = 0
@@ -322,9 +322,9 @@ class CrawlEngine:
     def _count_open(self) -> int:
         """Return the number of open attempts, on the database thread; ends those of forbidden domains first."""
         execution_id, timings = self.session.execution_id, self.settings.timings
-        # Domains that another execution found unreachable, and that may not be tried again within what an execution
-        # waits for one, end too: no worker would ever start to find that out. Beyond our own rhythm: a try that comes
-        # within it is waited for, as a worker does.
+        # Also end domains that another execution found unreachable and that may not be retried within an execution's
+        # waiting time: no worker would ever start to notice. Retries within our own interval are waited for, as a
+        # worker does.
         longest_wait_s = max(timings.crawl_circuit_reset_s, robots.LONGEST_WAIT.total_seconds())
         hopeless = self.session.frontier.hopeless_domains(
             execution_id, since=self.settler.patient_since, patience_s=timings.crawl_unreachable_s + longest_wait_s
@@ -340,7 +340,7 @@ class CrawlEngine:
         left = self.session.frontier.open_count(execution_id)
         again = self.session.frontier.reread_count(execution_id) if self.session.frontier.depth_rules.limited else 0
         if again and not left and self.limits.pages_done():
-            self.ending = ProcessEnding.MAX_PAGES  # what they lead to would be over the limit
+            self.ending = ProcessEnding.MAX_PAGES  # their targets would exceed the limit
             return 0
         return left + again
 
@@ -348,7 +348,7 @@ class CrawlEngine:
         """Return domains paused for longer than an execution waits for an unreachable domain."""
         waited = timedelta(seconds=self.settings.timings.crawl_unreachable_s)
         before = self.clock.now() - waited
-        # Only now that nothing else is left: a pause that is forgotten must not hold a job for ever.
+        # Do this only now that nothing else is left: a forgotten pause must not hold a job forever.
         if before < self.settler.patient_since:
             return []
         return self.session.frontier.paused_domains(self.session.execution_id, before=before)
@@ -361,8 +361,8 @@ class CrawlEngine:
     async def _close_pages(self) -> None:
         """Close the pages over the limit; resources that captured pages need are still fetched."""
         additions = self.settler.additions
-        # Only if there may be some: to find none among all that is still to be fetched takes a second where that is
-        # much. Without a worker of ours we always look: another process may have added some with its last settle.
+        # Query only if there may be some: finding none in a long queue takes a second. Without a worker of our own
+        # always query: another process may have added some with its last settle.
         if additions == self._none_over_limit_at and self.leased_domains.workers:
             return
         closed = await self.database.run(
@@ -392,7 +392,7 @@ class CrawlEngine:
                     try:
                         await self.database.run(partial(self._add_again, reread, found))
                     except BaseException:
-                        # It is read once more, and what it leads to must not look as if it had been added.
+                        # It will be parsed again, and its links must not count as added.
                         self.results.forget(found or ())
                         raise
                     self.leased_domains.look_again.set()
@@ -436,7 +436,7 @@ class CrawlEngine:
         if self.limits.pages_done():
             await self._close_pages()
         elif self.limits.pages_reached() and (self.leased_domains.workers or self.waiting or self.results.visits):
-            return 0  # if a page that is under way fails, another may take its place
+            return 0  # if a running page fails, another may take its place
         elif self.limits.bytes_reached():
             return 0  # running responses may be smaller than expected
         working = len(self.leased_domains.workers)
@@ -447,13 +447,13 @@ class CrawlEngine:
         leases, landing = await self.database.run(lambda: self._take(working, places))
         until = self.lease_until(before)
         if leases and self.clock.monotonic() >= until:
-            # The answer took longer than the lease lasts: what we got may be another's by now.
+            # The response took longer than the lease lasts: another process may hold the domain by now.
             await self._let_go([(lease.domain_id, lease.token) for lease in leases])
             return 0
         self.widen_scope(landing)
         for lease in leases:
             self.leased_domains.start(tasks, lease, lease_until=until)
-        if self.is_paused:  # since the database was asked
+        if self.is_paused:  # paused since the query
             self.leased_domains.give_back()
         return len(leases)
 
@@ -475,8 +475,8 @@ class CrawlEngine:
 
     def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
         leases = self.session.lease(domains=self._share(working, places))
-        # At the same time: the page that a seed leads to may be the first of a domain that is leased here, and its
-        # links count only for a process that knows of the landing.
+        # Read both together: the target of a seed may be the first page of a domain that is leased here, and its links
+        # count only for a process that knows of the landing.
         return leases, self.results.control.read_news().landing if leases and self.limits.processes > 1 else ()
 
     def _share(self, working: int, places: int) -> int:
@@ -489,7 +489,7 @@ class CrawlEngine:
             self._open_domains = self.session.frontier.open_domains(self.session.execution_id)
             self._counted_until = now + (_COUNT_S if self._open_domains >= _MANY_DOMAINS else 0.0)
         ours = max(0, math.ceil(self._open_domains / processes) - working)
-        # Those of an owner that is frozen or cut off come on top: no other process may be there to take them.
+        # Add those of a frozen or disconnected owner: there may be no other process to lease them.
         return min(places, ours + self.session.frontier.expired_domains())
 
     def lease_until(self, asked_at: float) -> float:
@@ -501,7 +501,7 @@ class CrawlEngine:
         """Yield a turn at another domain: from this process's own worker, or by a lease for this one request."""
         worker = self.leased_domains.named(domain)
         if worker is not None and not worker.lost:
-            worker.visitors += 1  # its domain is not given back while one of ours waits for its turn there
+            worker.visitors += 1  # do not release its domain while one of our workers waits for its turn there
             try:
                 yield worker.pace
             finally:
@@ -523,7 +523,7 @@ class CrawlEngine:
             try:
                 await self.database.run(lambda: self.session.release([update]))
             except Unavailable as exc:
-                _log.warning("crawl.release_later", domain=domain, message=str(exc))  # by `renewed`, as a stray
+                _log.warning("crawl.release_later", domain=domain, message=str(exc))  # `renewed` reports it as a stray
             finally:
                 self._visiting.discard(lease.domain_id)
 

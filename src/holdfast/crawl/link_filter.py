@@ -24,9 +24,9 @@ URLS_PER_S = 100.0
 """New URLs per second from one discovering domain; more are only delayed."""
 BURST_URLS = 1000
 """New URLs of a domain that pass undelayed before the rate limit applies."""
-# Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth.
+# Number of discovering domains whose pace is remembered: no more are requested within the ten seconds of a burst.
 _PACED_DOMAINS = 10_000
-# Above every page: what a captured page needs is fetched before the next page, so that it replays whole.
+# Above every page: fetch the requisites of a captured page before the next page, so that it replays completely.
 REQUISITE_PRIORITY = 4
 MAX_GENERATIONS = 10
 """Depth limit for requisites of requisites: a style sheet or script may import others, but not forever. Each
@@ -36,11 +36,11 @@ generation ranks above the one before.
 _RANKED_GENERATIONS = 5
 # The depth of an undiscovered address: larger than every real depth.
 _UNMET = 1 << 62
-# The depth of an address that a limit left out; a later document that links to it may still add it.
+# The depth of a URL that a limit excluded; a later document that links to it may still add it.
 _OVER_LIMIT = 1 << 61
-# The depth of an address that lies too deep; a shorter way may still lead there.
+# The depth of a URL that is too deep; a shorter path may still lead there.
 _TOO_DEEP = 1 << 60
-# Each host is a row in the database, and a hostile page may name a thousand that there are not.
+# Each host is a row in the database, and a hostile page may link to a thousand hosts that do not exist.
 MAX_EXCLUDED_HOSTS = 10_000
 """Limit of hosts counted by name in one process for excluded links."""
 OTHER_HOSTS = "(other hosts)"
@@ -63,8 +63,8 @@ class FilteredLinks:
 class SeenUrls:
     """URLs this process has seen, with the smallest depth of each."""
 
-    # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
-    # costs nothing for each address, and the database knows the forgotten ones.
+    # Two generations bound the memory (about 100 bytes per URL): the older half is dropped as a whole, at no cost per
+    # URL, and the database knows the forgotten ones.
 
     def __init__(self, limit: int, forgot: Callable[[], None] = lambda: None) -> None:
         """`forgot` is called when the older half is dropped."""
@@ -192,22 +192,22 @@ class LinkFilter:
         most += len(filtered.found)
         with self._lock:
             rules = self._scope.rules
-            if rules is not self._rules:  # a seed has landed: URLs excluded before are judged again
+            if rules is not self._rules:  # a seed was redirected: check excluded URLs again
                 self._rules, self._seen = rules, SeenUrls(self._most, self._forgot)
                 self._forgot()
-            # A URL may be embedded and a page too: each sighting is judged once.
+            # A URL may be both embedded and a page: check each kind once.
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth
             over = "over_limit:requisites" if salt else "over_limit:links"
             counted = {_OVER_LIMIT: over, _TOO_DEEP: "max_depth"}
             depth_of = self._seen.recent.get
             for link in resolved:
-                # Most links of a page were met before: for them this look is all.
+                # Most links of a page are known: for them this lookup is all.
                 if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
                     continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
                 if known in counted:
-                    # The rules decide again below, and may count it again.
+                    # The rules decide again below, and may count the URL again.
                     filtered.excluded[counted[known], self._counted_as(link.host)] -= 1
                 elif known is not None:
                     if met_at < known and rules.decide(link, depth, kind).allowed:
@@ -226,7 +226,7 @@ class LinkFilter:
                         self._seen.recent[link.hash64 ^ salt] = _TOO_DEEP
                     continue
                 if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and rules.is_seed(link.hash64)):
-                    # It may be met before it is added as a seed: whichever comes first, it is one.
+                    # It may be discovered before it is added as a seed: either way, it is a seed.
                     rank = priority(link.normalised, 0, is_seed=True)
                     filtered.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
                     continue
@@ -249,10 +249,10 @@ class LinkFilter:
     def _pace(self, domain: str, filtered: FilteredLinks) -> None:
         """Delay what a domain discovers beyond 100 URLs per second and a burst of 1,000."""
         now = self._clock.monotonic()
-        with self._lock:  # two threads that make room in the cache at once would raise KeyError
+        with self._lock:  # two threads that evict from the cache concurrently would raise KeyError
             ready = max(self.ready_at.get(domain, 0.0), now - BURST_URLS / URLS_PER_S)
             late = ready + len(filtered.found) / URLS_PER_S - now
-            self.ready_at[domain] = ready + len(filtered.found) / URLS_PER_S  # forgotten, it may pass one burst more
+            self.ready_at[domain] = ready + len(filtered.found) / URLS_PER_S  # a forgotten domain may burst once more
         if late > 0:
             first = max(0, len(filtered.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())

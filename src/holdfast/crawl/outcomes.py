@@ -87,7 +87,7 @@ def of_status(status: int) -> tuple[Outcome, str]:
         return Outcome.SUCCESS, "not_modified"
     if status < 400:
         return Outcome.SUCCESS, REDIRECTED if is_redirect(status) else "ok"
-    if status > _LAST_STATUS:  # some sites refuse crawlers with codes of their own, as 999: their servers are well
+    if status > _LAST_STATUS:  # some sites reject crawlers with their own codes, such as 999: their servers are up
         return Outcome.FAILED, f"http_{status}"
     return (Outcome.BLOCKED_4XX if status < 500 else Outcome.BLOCKED_5XX), f"http_{status}"
 

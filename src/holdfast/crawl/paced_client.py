@@ -21,9 +21,9 @@ from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.urls import parse
 from holdfast.warc.payload import parse_head
 
-# So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
-# that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and
-# a resolver that is wrong for a moment (a network that is just being joined) is wrong for less than this.
+# How often, and over what time, a nameserver must deny a name before the crawl gives up its domain. A server that is
+# down may return within the half hour that a crawl waits; a misspelt or abandoned name does not, and a resolver that is
+# wrong temporarily (while joining a network) is wrong for less than this.
 _MISSING_TIMES, _MISSING_S = 4, 60.0
 _MISSING_NAMES = _ANSWERED = 10_000
 _log = log.get()
@@ -50,7 +50,7 @@ class PacedClient:
         self._private = tuple(map(ip_network, plan.allow_networks))
         """Networks that were allowed explicitly: only there the delay may go below 1 s."""
         self._limits, self._timings = settings.politeness, settings.timings
-        # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
+        # Longer than a lease: a domain without a DNS name is released, and retried under the next lease.
         self._missing: LRUCache[str, tuple[int, float]] = LRUCache(_MISSING_NAMES)
         """How many times in a row DNS reported a name as missing, and since when (monotonic)."""
         self.answered: LRUCache[str, str] = LRUCache(_ANSWERED)
@@ -69,8 +69,9 @@ class PacedClient:
         """
         async with pace.turn():
             result = await self._send(request, pace, own)
-        # A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
-        # and a robots.txt should not count as unreachable. In a turn of its own, for the first may have been seen.
+        # A server may close an idle connection just when a request is sent: that must use up no attempt of the page,
+        # and a robots.txt must not count as unreachable. Retry in a new turn, because the server may have seen the
+        # first request.
         if isinstance(result, FetchFailed) and result.kept_connection:
             async with pace.turn():
                 result = await self._send(replace(request, fresh_connection=True), pace, own)
@@ -81,17 +82,17 @@ class PacedClient:
         try:
             result = await self._client.fetch(replace(request, before_send=pace.before_send))
         except BaseException:
-            if pace.waiting_since is not None:  # it may have left before we were interrupted
+            if pace.waiting_since is not None:  # the request may have been sent before the interruption
                 pace.asked(sent_at=self._clock.monotonic(), first_byte_at=None)
             raise
         finally:
             pace.requested_url = None
         if own is not None:
             self._note_name(own.lease.domain, result)
-        # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
+        # Count back from now: a pause of this process then makes the request look later than it was, never earlier.
         began_at = self._clock.monotonic() - result.took_s
         if isinstance(result, Fetched):
-            # Before anything keeps it: all that is handed on is archived, and no secret may be.
+            # Remove secrets before anything stores this: everything that is passed on gets archived.
             if (head := self._credentials.hidden(result.request_head)) is not result.request_head:
                 result = replace(result, request_head=head)
             if own is not None and result.ip != own.server_ip:
@@ -121,7 +122,7 @@ class PacedClient:
 
     def _apply_headers(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
         """Store a response's cookies and apply its Retry-After, whatever the request was for."""
-        # Most answers have neither header: to look for their names in the bytes is cheaper than to parse every head.
+        # Most responses have neither header: searching the bytes for their names is cheaper than parsing every head.
         head = answer.response_head.lower()
         now = self._clock.now()
         if b"set-cookie" in head:

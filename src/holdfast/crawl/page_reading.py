@@ -57,7 +57,7 @@ from holdfast.urls import (
 from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead, PayloadProblem, decode, parse_head
 
-# Added after a redirect from one domain to another: such a target is asked first.
+# Priority of a redirect's target on another domain: such a target is requested first.
 HOP_PRIORITY = 10
 MAX_FEEDS = 20
 """Limit of feeds from one page."""
@@ -101,7 +101,7 @@ def _problem(answer: Fetched, feed: FeedParse | None) -> str | None:
 
 
 def _moved_to(hops: Sequence[Fetched]) -> str | None:
-    # Only where it was found, so that a mistake of a day loses no feed.
+    # Count it only where it was found, so that a mistake of one day loses no feed.
     is_found = 200 <= hops[-1].status < 300 or hops[-1].status == 304
     return hops[-1].url if len(hops) > 1 and is_found and all(hop.status in _FOR_GOOD for hop in hops[:-1]) else None
 
@@ -122,10 +122,10 @@ _UNREAD = frozenset(
 )
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
-# One index may name as many, and each of them again.
+# One index may list this many, and each of those again.
 MAX_SITEMAPS = 50_000
 """Limit of sitemaps that one process reads from sitemap indexes."""
-# Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed.
+# Sitemaps of this size use a second thread: 50,000 URLs cost about a second, and compressed ones ten times as much.
 _SLOW_SITEMAP_BYTES = 256 * 1024
 _SLOW_GZIP_BYTES = 16 * 1024
 _GZIP = b"\x1f\x8b"
@@ -184,10 +184,10 @@ class DocumentReader:
         self._plan, self._normalisation = scope.plan, scope.normalisation
         self.max_bytes = MAX_PARSED_BYTES
         most = self._plan.max_pages
-        # With one page from each, a crawl has all that it may have.
+        # With one page from each, a crawl reaches its limit.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
         """Sitemaps of indexes that may still be added."""
-        # Two threads take from the rest: counted twice it would fall below zero, and then limit nothing.
+        # Two threads subtract from the rest: if counted twice it would fall below zero, and then limit nothing.
         self._counting = Lock()
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
@@ -227,12 +227,12 @@ class DocumentReader:
         if reread.leads_to is not None:
             return link_filter.one(url.fetch, reread.leads_to, UrlKind.PAGE, reread.depth)
         stored = self._originals.load(original) if original is not None else None
-        # On the disk of another machine, for members of another source, or damaged.
+        # It is on another machine's disk, for members of another source only, or damaged.
         if stored is None and self._plan.keeps_bodies:
             return None
         if stored is None:
             return link_filter.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
-        # In the child, whatever it looks like: no watch over this thread would notice a parser that hangs.
+        # Parse it in the child in any case: nothing would notice a parser that hangs in this thread.
         reading = self._document(url.fetch, reread.attempt, *stored, "", in_child=True)
         reading = reading.call() if isinstance(reading, SlowDocument) else reading
         return link_filter.sift(
@@ -243,7 +243,7 @@ class DocumentReader:
         self, url: str, attempt: Attempt, head: HttpHead, payload: bytes, digest: str, *, in_child: bool = False
     ) -> DocumentFacts | SlowDocument:
         body, notes = decode(head, payload)
-        # Where nothing was decoded, the payload's digest is the content's.
+        # If nothing was decoded, the payload's digest is that of the content.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
         if attempt.kind is UrlKind.SITEMAP:
             known = DocumentFacts(content_hash=content_hash, notes=notes)
@@ -254,7 +254,7 @@ class DocumentReader:
                 else partial(_read_sitemap, known, body, url)
             )
             return SlowDocument(call=read, size=len(body)) if len(body) > slow_from else read()
-        # What says that it is a page is looked at by the page parser itself.
+        # The page parser itself checks whether the body is a page.
         is_page = head.media_type in _HTML and self._plan.keeps_bodies
         form = BodyForm.HTML if is_page else sniff(body, head.media_type).form
         known = DocumentFacts(content_hash=content_hash, notes=notes, form=form)
@@ -280,8 +280,8 @@ class DocumentReader:
             "want_text": not self._plan.keeps_bodies,
         }
         if in_child or looks_pathological(body) is not None:
-            # A decoded body may have 50 MiB: those that wait hold only what the parser reads, and a byte more as the
-            # sign that it was cut.
+            # A decoded body may have 50 MiB: keep only the part that the parser reads, and one byte more as a sign that
+            # it was cut.
             body = body[: MAX_PARSED_BYTES + 1]
             return SlowDocument(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
         return _read_page(known, parse_page(body, **how))
@@ -298,7 +298,7 @@ class DocumentReader:
     ) -> FilteredLinks:
         if page.redirected_to is not None:
             if page.outcome is not Outcome.SUCCESS:
-                return FilteredLinks()  # it leads too far, out of scope, or where robots.txt forbids
+                return FilteredLinks()  # it has too many hops, leaves the scope, or is forbidden by robots.txt
             return self._sift_redirect(link_filter, page.hops[-1].url, attempt, page.redirected_to)
         if self._polls(attempt):
             return filter_poll(link_filter, page.hops, reading.feed, self._clock.now())
@@ -312,7 +312,7 @@ class DocumentReader:
         base = reading.page.base if reading.page is not None else None
         links = reading.links
         if attempt.kind is UrlKind.REQUISITE and not self._scope.rules.decide(url, attempt.depth, UrlKind.PAGE).allowed:
-            links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
+            links = ()  # a frame from another host: fetch its requisites, do not follow its links
         filtered = link_filter.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
         if self._plan.feeds != "off" and attempt.kind is UrlKind.PAGE:
             filtered.feeds = feeds_of(url, base, reading.links, self._normalisation)
@@ -341,13 +341,13 @@ class DocumentReader:
             url = parse(target, self._normalisation)
         except UrlRefused:
             return FilteredLinks()
-        # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
+        # Items of feeds are at depth 0 too, but are not seeds: their redirects do not widen the scope.
         if attempt.depth == 0 and attempt.kind is UrlKind.PAGE and not self._plan.polls:
             if self._is_new_owner(attempt, url):
                 return FilteredLinks(refused=(Outcome.EXCLUDED, f"{NEW_OWNER}{url.host}"))
             self._landed(url)
         filtered = link_filter.one(base, target, attempt.kind, attempt.depth)
-        # A target new to this process may be where another one came from.
+        # A target that is new to this process may be the origin of another's redirect.
         if (attempt.hops or not filtered.found) and not filtered.excluded and self._goes_round(attempt, url):
             return FilteredLinks(refused=(Outcome.FAILED, "too_many_redirects"))
         filtered.found = [
@@ -370,7 +370,7 @@ class DocumentReader:
 
     def _goes_round(self, attempt: Attempt, url: Url) -> bool:
         """Whether a redirect to a known URL loops back here or exceeds the redirect limit."""
-        # Each domain is asked by itself, so that no attempt sees the circle: the answers that are written down do.
+        # Each domain is fetched separately, so no attempt sees the circle: the stored responses do.
         for _ in range(MAX_REDIRECTS - attempt.hops):
             if url.hash64 == attempt.url_hash:
                 return True

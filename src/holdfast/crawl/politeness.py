@@ -136,7 +136,8 @@ class DomainPoliteness:
     def note_rest(self, *, is_busy: bool) -> None:
         """Record that the server set the time of the next request; written soon, so that it outlives this process."""
         self._must_report = True
-        # A server that is busy for longer than an execution waits is given up like one that is down (`gives_up`).
+        # The crawl gives up a server that is busy for longer than an execution waits, like one that is down
+        # (`gives_up`).
         if is_busy:
             self.unreachable()
 
@@ -181,7 +182,7 @@ class DomainPoliteness:
         """Restore an update that the database did not store, so that it is written again."""
         self._must_report = True
         for state in update.robots:
-            # Unless the file was read once more meanwhile: the newer answer is news by itself.
+            # Skip this if the file was read again meanwhile: the newer result is reported by itself.
             if self.robots.get(state.origin) is state:
                 self.learn(state)
 
@@ -191,8 +192,8 @@ def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, dateti
     return circuit.state, circuit.penalty, circuit.opened_at, circuit.unreachable_since
 
 
-# A request is on the server's clock when its first byte is read there: somewhere between our sending it and the first
-# byte of the answer. We count the delay from the answer's first byte, but at most this much after sending.
+# A server notices a request when it reads the first byte: between our sending and the first byte of the response. We
+# count the delay from the response's first byte, but at most this much after sending.
 _UNSEEN_S = 0.25
 _MARGIN_S = 0.002
 
@@ -206,7 +207,8 @@ class Pace:
         self, clock: Clock, *, first_at: float, lease_until: float, delay: Callable[[], float] = _none
     ) -> None:
         self._clock = clock
-        # A call, no number: robots.txt or a 429 may lengthen the delay after the request that it counts from.
+        # Use a callable instead of a number: robots.txt or a 429 may lengthen the delay after the request that it
+        # counts from.
         self._delay = delay
         self._turn = asyncio.Lock()
         self._not_before = first_at
@@ -254,7 +256,8 @@ class Pace:
         """Raise `LeaseLost` if no more requests may be sent."""
         if self.is_released:
             raise LeaseLost("the domain is being released")
-        # By the monotonic clock: a process that stood still wakes up here, and its domain may be another's by now.
+        # Use the monotonic clock: a process that was suspended wakes here, and another process may hold its domain by
+        # now.
         if self._clock.monotonic() >= self.lease_until:
             raise LeaseLost("the lease of this domain was not renewed in time")
 
@@ -289,7 +292,7 @@ class Pace:
         self.not_before(moment)
 
 
-# A class: a generator in its place costs 5 us more a request.
+# Use a class: a generator costs 5 us more per request.
 class DomainTurn:
     __slots__ = ("_pace",)
 

@@ -64,14 +64,14 @@ from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 from holdfast.withdrawals.viewers import see_everything
 
-# Slower than a modem for ten seconds: such a transfer would hold its domain until the deadline.
+# A transfer slower than a modem for ten seconds would hold its domain until the deadline.
 _MIN_RATE, _MIN_RATE_WINDOW_S = 64, 10
 _CONNECTIONS = 2000
 """Limit of open connections of one process, including keep-alive ones: two for each domain it crawls."""
 
-# How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
+# Heartbeat interval of a process: each heartbeat is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
-# How long the commit of an operator's change may take and still be heard.
+# How long the commit of an operator's change may take and still be noticed.
 _OVERLAP = timedelta(seconds=30)
 
 
@@ -100,14 +100,14 @@ class RowControl:
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
             orders = execution_queries.run_orders(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id)
             if not self._is_ours(tx):
-                # Its worker fell silent: another worker has the execution, or soon will.
+                # Its worker fell silent: another worker holds the execution, or soon will.
                 orders = orders._replace(stop="drain")
             totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
             if beats:
                 self._owner.beat(tx)
                 self._beat_at = now
         others = [from_json(counts) for counts in totals]
-        # Rows of a while ago once more: a change is seen when it is committed, which may be after a later one.
+        # Read slightly older rows again: a change becomes visible at its commit, which may be after a later one's.
         asked_at = self._runtime.clock.now()
         changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
         self._heard_at = asked_at
@@ -131,7 +131,7 @@ class RowControl:
 
     def write_landings(self) -> None:
         """Add landing URLs to the execution's stored plan, for the other processes and for a resumption."""
-        # Other threads may add one meanwhile: only those that were written are taken away.
+        # Other threads may add one meanwhile: remove only those that were written.
         fresh = list(self._landed)
         if not fresh:
             return
@@ -141,7 +141,7 @@ class RowControl:
             self._landed.popleft()
 
 
-# The address of each request is checked: parsing it again takes 9 us.
+# Cache this: the IP address of each request is checked, and parsing it again takes 9 us.
 _REMEMBERED_ADDRESSES = 4096
 
 
@@ -155,7 +155,7 @@ def address_limiter(
     """Return this machine's address limiter, with the rate of the settings unless one is given."""
     fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
     limit = AddressLimit(rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections)
-    # The default is for others' servers: in a private network that was allowed, a limit holds only if one was set.
+    # The default protects others' servers: in an allowed private network, a limit applies only if one was set.
     was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
 
     @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
@@ -178,7 +178,7 @@ def policy_of(
         return originals, lambda reader, _: WarcStorage(
             output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
         )
-    # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
+    # Import it by name: the tables for folding letters take time and memory that other crawls do not need.
     signals = importlib.import_module("holdfast.crawl.signal_storage")
     history = signals.SignalHistory(runtime.frontier)
     return history, lambda reader, links_of: signals.SignalStorage(
@@ -302,8 +302,8 @@ class Process:
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
         epoch, frontier_id = assignment.epoch, assignment.frontier_id
         control = RowControl(runtime, self._owner, assignment.execution_id, epoch=epoch, frontier_id=frontier_id)
-        # A process that takes the place of another must know where seeds landed, and which URLs were skipped since,
-        # before it reads its first page.
+        # A replacement process must know the redirects of seeds, and the URLs skipped since, before it reads its first
+        # page.
         news = control.read_news()
         plan = replace(self._plan, landing=news.landing or self._plan.landing)
         scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
@@ -311,7 +311,7 @@ class Process:
         session = FrontierSession(
             frontier=runtime.frontier,
             originals=self._history,
-            # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
+            # Times of next requests and retries are compared with leases: use one clock for all machines.
             clock=runtime.clock,
             execution_id=assignment.frontier_id,
             owner_id=self._owner.id,
@@ -352,7 +352,7 @@ class Process:
         factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, link_filter=links))
         engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
         _connect(reader, engine, runtime.frontier, assignment.frontier_id)
-        if news.is_paused:  # before its first request, whichever process it takes the place of
+        if news.is_paused:  # do this before its first request, also as a replacement
             engine.pause()
         return engine
 
@@ -375,7 +375,7 @@ class Process:
 
     def _register(self, path: Path) -> int:
         """Create the row of a file before it is written."""
-        # Before the row that names it: a file outside the folders that are recorded is refused by every reader.
+        # Record the folder before the row: every reader rejects a file outside the recorded folders.
         record_root(self._runtime.settings.home, path.parent)
         with self._runtime.raw_db.write() as tx:
             return files.insert_file(
@@ -388,7 +388,7 @@ class Process:
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
         """List a sealed file in the manifest, then complete its row."""
-        # The row last: while it says open, the next start does all of this again.
+        # Close the row last: while it is open, the next start repeats all of this.
         reach("after_rename")
         add_to_manifest(file_id, sealed)
         reach("after_manifest")
@@ -399,13 +399,13 @@ class Process:
 
 def share_depths(rules: DepthRules) -> None:
     """From now on, look up the depth that the database has recorded for found URLs."""
-    # A forgotten URL comes as new: without a look, the shorter way that led there would count for nothing.
+    # A forgotten URL looks new: without a query, a shorter path to it would be lost.
     rules.shared = rules.limited
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
     """Configure whether depths are limited and shared with other processes of this frontier."""
-    # Shared if others add to this frontier too, or have done so before us, as before a retry.
+    # It is shared if other processes add to this frontier, or have added to it before, as before a retry.
     rules = frontier.depth_rules
     rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
     others = assignment.processes > 1 or frontier.stats(assignment.frontier_id).completed > 0
@@ -433,8 +433,8 @@ def main() -> None:
     settings = config.load()
     log.configure(settings.log_level)
     end_with_parent(assignment.supervisor, patience_s=settings.timings.lease_seconds)
-    # Objects loaded so far stay; a page makes some hundred tuples, and looking for circles among them after every
-    # 700 costs a twentieth of its parse (measured).
+    # Objects loaded so far stay; a page creates some hundred tuples, and collecting garbage after every 700 costs a
+    # twentieth of its parse (measured).
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     gc.enable()
@@ -444,13 +444,13 @@ def main() -> None:
             ending = uvloop.run(Process(runtime, assignment).run())
         code = 0
         print(json.dumps({"ending": ending.value}), flush=True)
-    except BrokenPipeError:  # the supervisor died and reads nothing
+    except BrokenPipeError:  # the supervisor has died and reads nothing
         pass
     except BaseException as exc:
         _log.error("crawl.process_failed", action="process", error=repr(exc))
         traceback.print_exc()
-    # Without waiting: a parser or the database may hang in a thread. Everything not settled, sealed and closed by now
-    # is cleaned up as after a kill.
+    # Exit without waiting: a parser or the database may hang in a thread. The next start cleans up everything not
+    # settled, sealed and closed by now, as after a kill.
     os._exit(code)
 
 

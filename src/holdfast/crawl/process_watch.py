@@ -23,7 +23,7 @@ from holdfast.processes.runfile import RunFile
 _log = log.get()
 _PULSE_S = 0.25
 _DISK_S = 10.0
-# Silence of our own loop that is no busy machine any more.
+# Silence of our own loop that a busy machine cannot explain.
 _ASLEEP_S = 1.0
 _SLOW_DOMAINS = 5
 _REFUSED_S = 2.0
@@ -43,7 +43,7 @@ def end_with_parent(parent: int, *, patience_s: float) -> None:
         never.wait(patience_s)
         os._exit(1)
 
-    # On a thread of its own, from the first moment to the last: the loop may hang, and ends before the process does.
+    # Use a separate thread for the whole life of the process: the loop may hang, and ends before the process.
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
@@ -72,13 +72,13 @@ class ProcessWatch:
             now = clock.monotonic()
             self._run.tick(now)
             self._note_sleep(now)
-            engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
+            engine.press(now + _PULSE_S)  # end now what would exceed the limit at the next check
             if os.getppid() != self._parent:
                 self._leave(engine)
             is_due = now - looked_at >= _DISK_S
             if is_due or engine.progress.state == "no_space" or _is_full(engine, now):
                 self._look_at_disk(engine)
-            if is_due:  # no oftener: a writer that waits for room takes up nothing meanwhile
+            if is_due:  # not more often: a writer that waits for disk space starts nothing meanwhile
                 looked_at = now
                 engine.capture_writer.do(engine.results.rotate)
             if (limit := engine.limits.over(now)) is not None:
@@ -102,7 +102,7 @@ class ProcessWatch:
         full = _is_full(engine, engine.clock.monotonic()) or low is not None
         progress = engine.progress
         place = low or self._folder
-        # The database may lie on another machine's disk, which none of these looks can see.
+        # The database may be on another machine's disk, which these checks cannot see.
         refusal = last_refusal(settings.home) if full and low is None else None
         progress.trouble = (refusal.sentence() if refusal else shortage(place, settings.disk)) if full else None
         if full and progress.state == "running":
@@ -121,7 +121,7 @@ class ProcessWatch:
         patience = engine.settings.timings.crawl_parse_s
         if since is None or engine.capture_writer.no_space.is_set():
             return
-        # A page is not given up for time in which nothing here ran.
+        # Do not give up a page because of time in which this process did not run.
         if now - max(since, self._awake_since) > patience:
             engine.replace_writer()
 
@@ -129,7 +129,7 @@ class ProcessWatch:
         """Detect a much delayed pulse: this process was stopped, or its machine suspended."""
         spent_s = self._spent()
         asleep_s = now - self._looked_at - (spent_s - self._spent_s)
-        # Not if it was busy meanwhile: this looks for a parser that blocks the loop for seconds.
+        # Skip this if it was busy meanwhile: this detects a parser that blocks the loop for seconds.
         if asleep_s > _ASLEEP_S:
             self._awake_since = now
         self._looked_at, self._spent_s = now, spent_s
@@ -165,7 +165,7 @@ class ProcessWatch:
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
     """Return the ending for a reached limit; if time runs out while the disk is full, the storage is the cause."""
-    # At the time limit the rest is closed and the crawl counts as complete; here it stays open.
+    # At the time limit the remaining URLs are closed and the crawl counts as complete; here they stay open.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 

@@ -14,7 +14,7 @@ from holdfast.types import REDIRECTED, Attempt, DomainChange, Outcome, UrlKind, 
 from holdfast.values import dataclass
 
 _STEP_S = 0.05
-# Each class of the histogram is a quarter wider than the one before: percentiles are true to that.
+# Each class of the histogram is a quarter wider than the previous one: that is the precision of percentiles.
 _GROWTH = 1.25
 _CLASSES = 60
 
@@ -36,7 +36,7 @@ class LagMeter:
 
     def note(self, late_s: float) -> None:
         """Count one lag, and the samples that were missed meanwhile."""
-        # A stall of a second is twenty bad looks, not one: else a loop that stands still would look the better for it.
+        # Count a stall of a second as twenty slow samples, not one: otherwise a blocked loop would look better.
         while True:
             late_ms = max(late_s, 0.0) * 1000.0
             self.worst_ms = max(self.worst_ms, late_ms)
@@ -63,7 +63,7 @@ class LagMeter:
 _RATE_S = 10.0
 
 
-# Plain integers, and no metrics library: this is on the path of every page.
+# Use plain integers instead of a metrics library: this runs for every page.
 class CrawlProgress:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -91,7 +91,7 @@ class CrawlProgress:
         self.wire_bytes += wire_bytes
 
     def settled(self, visits: Iterable[Visit], *, refused: int) -> None:
-        # Not those: another process has the domain by now, settles the attempt itself, and counts it.
+        # Skip those: another process holds the domain by now, settles the attempt itself, and counts it.
         tally = self._with(visits, refused)
         self.pages, self.retries, self.refused, self.outcomes = tally
 
@@ -173,7 +173,7 @@ class Control(Protocol):
         ...
 
 
-# What an answer is taken to weigh before there was one.
+# Assumed size of a response before the first one.
 _UNKNOWN_BYTES = 64 * 1024
 
 
@@ -222,8 +222,8 @@ class CrawlLimits:
         limit, progress = self._plan.max_bytes, self._progress
         if limit is None:
             return False
-        # The size of a response is known when it has arrived. So no request starts that would exceed the limit if all
-        # running ones were of the average size so far: a crawl exceeds it only by responses larger than that.
+        # The size of a response is known only on arrival. So no request starts that would exceed the limit if all
+        # running ones had the average size so far: only larger responses let a crawl exceed it.
         if not self._asking:
             return self._bytes >= limit
         each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES

@@ -40,8 +40,8 @@ CRASHES = 3
 """Processes that a page may crash before it is quarantined."""
 
 _log = log.get()
-# Silence of another machine after which the files that it has not sealed are reported as lost; if it comes back, it
-# seals them, and they are read then.
+# Silence of another machine after which its unsealed files are reported as lost; if it returns, it seals them, and they
+# are read then.
 _LOST = timedelta(hours=1)
 
 
@@ -67,7 +67,7 @@ def recover(runtime: Runtime) -> RecoveryReport:
     """Release what dead processes held, and seal the files they were writing here. Safe to run at any time."""
     report = RecoveryReport()
     for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
-        # What an indexer was reading is freed by the next indexer, before its row is closed.
+        # The next indexer releases the files of this one, before its row is closed.
         if owner.kind == _INDEXER or _may_hold_jobs(runtime, owner):
             continue
         with cleaning_up(runtime.raw_db, owner) as ours:
@@ -91,22 +91,22 @@ def _may_hold_jobs(runtime: Runtime, owner: OwnerRow) -> bool:
     """Return whether this is a worker of another machine that may still hold its jobs, as far as known."""
     if owner.kind not in WORKER_KINDS or not owner.is_away:
         return False
-    # A row that is closed says that its jobs are free. They are its own for the stale period after their last
-    # heartbeat, which may be a little younger than that of the row.
+    # A closed row means that its jobs are free. They stay its own for the stale period after their last heartbeat,
+    # which may be slightly later than that of the row.
     return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.timings.jobs_stale_s) + GONE
 
 
 def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
     """Clean up after one dead process. Each step is idempotent, in case this process dies during it."""
     report.owners += 1
-    # Before its domains are free: another process could take up the page that killed it meanwhile.
+    # Do this before releasing its domains: another process could otherwise start the page that killed it.
     _quarantine(runtime, owner, report)
     report.domains += runtime.frontier.free([owner.id])
     reach("recovery_freed")
     with runtime.raw_db.read() as tx:
         stale = files.open_files(tx, owner_id=owner.id)
-    # Without its run file only the name of a machine says that it was ours, and two machines may share one: what does
-    # not lie here may lie there, and must not be struck off.
+    # Without its run file only the machine's name shows that it was ours, and two machines may share a name: a file
+    # that is missing here may exist there, and must not be marked as lost.
     is_ours = not owner.is_away and owner.run_path.exists()
     elsewhere = [file for file in stale if not is_ours and not _is_here(runtime, file)]
     sealed = all([_adopt(runtime, file, report) for file in stale if file not in elsewhere])
@@ -116,12 +116,12 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
     if sealed and not elsewhere:
         reach("recovery_sealed")
         close_owner(runtime.raw_db, runtime.clock, owner)
-    # Otherwise the row stays: a later start seals the rest, or the machine that has it.
+    # Otherwise the row stays: a later start, or the machine with the files, seals the rest.
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
     """Seal files of owners whose rows are closed: a process was cut off, counted as gone, continued and then died."""
-    # Only what lies here and what no living process holds. Nothing is struck off, for it may be about to be made.
+    # Seal only files that are here and that no live process holds. Mark none as lost: it may be about to be created.
     with runtime.raw_db.read() as tx:
         strays = files.stray_files(tx)
     for file in strays:
@@ -185,7 +185,7 @@ def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
 
 
 def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryReport) -> bool:
-    # Not while its whole folder is away, as that of a lost mount is: the file may be there again tomorrow.
+    # Skip it while its whole folder is missing, as with a lost mount: the file may be back tomorrow.
     with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
@@ -202,13 +202,13 @@ def discard(runtime: Runtime, execution_id: int) -> int:
 
     If a row names a location where no Holdfast file may be, only the row is deleted.
     """
-    # Loaded by name: a crawl that is kept needs nothing of the index.
+    # Import it by name: a crawl that is kept does not need the index.
     count: int = importlib.import_module(".discarding", __package__).discard_files(runtime, execution_id)
     return count
 
 
-# Folders of captures are marked inside and known outside, so that a mount which is away is noticed: the empty directory
-# below a mount is never written to. StoreMissing is the machine's fault, and costs no retry.
+# Folders of captures have a mark inside and a record outside, so that a missing mount is noticed: nothing is written to
+# the empty directory below it. StoreMissing is the machine's fault, and uses no retry.
 KNOWN = "stores"
 """Folder beside the database that exists once captures were stored, with one subfolder for each source that did."""
 

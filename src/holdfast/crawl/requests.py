@@ -48,7 +48,7 @@ from holdfast.wiring import Runtime, open_runtime
 PATIENCE_S = 30.0
 """How long to wait for a busy domain."""
 _LOOK_S = 0.5
-# Part of a lease that is not relied on, as in a crawl: requests under way must end with it.
+# Share of a lease that is left unused, as in a crawl: running requests must end with the lease.
 _MARGIN = 0.1
 
 
@@ -93,7 +93,7 @@ class DomainLeases:
             self.good_until = min(self.good_until, self._lasts_until(asked_at))
             self.crawl_delays[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
-        # The last owner died, and may have asked a moment ago.
+        # The last owner died, and may have sent a request a moment ago.
         return max(0.0, wait, self.delay_of(domain, politeness.delay_s) if lease.taken_over else 0.0)
 
     def delay_of(self, domain: str, delay_s: float) -> float:
@@ -132,11 +132,11 @@ class DomainLeases:
         """
         if self._runtime is None or self._owner is None or not self._held:
             return True
-        # Before the statement: the leases are good from a moment that is not later than the rows'.
+        # Read the clock before the statement, so that our leases never last longer than those in the rows.
         asked_at = self._runtime.clock.monotonic()
         leases = self._runtime.frontier.renew(self._owner.id)
         with self._runtime.raw_db.write() as tx:
-            # A start on another machine frees what an owner holds that is silent for two minutes.
+            # A start on another machine releases the leases of an owner that is silent for two minutes.
             self._owner.beat(tx)
         if not all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values()):
             return False
@@ -223,7 +223,7 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
         try:
             yield leases
         finally:
-            # They expire by themselves; all that was written with them stays.
+            # The leases expire by themselves; everything written under them stays.
             with suppress(Unavailable):
                 leases.give_back(delay_s=delay_s)
 
@@ -246,12 +246,12 @@ def hold_domains(
     """
     wanted = set(domains)
     with open_leases(settings, delay_s=delay_s) as leases:
-        # In one order, so that two tools never wait for each other.
+        # Lease them in one order, so that two tools never wait for each other.
         for domain in sorted(wanted | set(twins)):
             if domain not in wanted and leases.rests(domain):
                 continue
             leases.take(domain, patience_s=patience_s, sleep=sleep)
-            # Those taken first have waited for the others.
+            # Those leased first have waited for the others.
             if not leases.renew():
                 raise busy(domain)
         yield leases
@@ -368,9 +368,9 @@ class PoliteClient:
         pace = self._paces.get(url.domain) or await self._open(url.domain, limits.patience_s or PATIENCE_S)
         longest_s = limits.patience_s or max(PATIENCE_S, self._leases.delay_of(url.domain, self._delay_s))
         if pace.next_at - self._clock.monotonic() > longest_s:
-            raise busy(url.domain)  # its server asked us to stay away for longer than a command waits
+            raise busy(url.domain)  # its server requested a longer pause than a command waits
         result = await self._ask_in_turn(url, pace, limits)
-        if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
+        if isinstance(result, FetchFailed) and result.kept_connection:  # this says nothing about the page
             result = await self._ask_in_turn(url, pace, limits, fresh=True)
         return result
 
@@ -378,7 +378,7 @@ class PoliteClient:
         self, url: Url, pace: Pace, limits: DocumentLimits, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
         def before_send() -> float:
-            # The turns of the domain and of the address may have come long after the lease was over.
+            # The turns of the domain and of the IP address may have come long after the lease expired.
             if not self._leases.renew():
                 raise busy(url.domain)
             return limits.request_s
@@ -392,7 +392,7 @@ class PoliteClient:
                 fresh_connection=fresh,
             )
             result = await self._client_of(url.host).fetch(request)
-            # Counted back from now: a pause of this process between two readings may only lengthen the delay.
+            # Count back from now: a pause of this process between two readings may then only lengthen the delay.
             at = self._clock.monotonic() - result.took_s
             first = result.first_byte_s if isinstance(result, Fetched) else None
             sent_at = at + (result.sent_s or 0.0)
@@ -434,7 +434,7 @@ class PoliteClient:
             if known is not None and robots_file.verdict(known, self._clock.now()) in robots_file.IN_FORCE:
                 self._robots[url.origin] = known
                 return known
-        limits = replace(limits, redirects=MAX_REDIRECTS)  # a page's lower limit would read as: there are no rules
+        limits = replace(limits, redirects=MAX_REDIRECTS)  # a page's lower limit would mean: no rules
         answer = await self._follow(parse(f"{url.origin}/robots.txt", self._policy), limits, obey_robots=False)
         if isinstance(answer, FetchFailed):
             if stored and answer.problem is FetchProblem.ADDRESS_FORBIDDEN:

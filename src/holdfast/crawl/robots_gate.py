@@ -40,7 +40,8 @@ MAX_ROBOTS_BYTES = 512 * 1024
 SITEMAP_PRIORITY = 3
 _USUAL_SITEMAP = "/sitemap.xml"
 _log = log.get()
-# A file of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one.
+# A file of 512 KiB takes up to 30 times as much memory when parsed, and a DNS wildcard may have a thousand hosts with
+# one.
 MEMORY_BYTES = 64 * 1024 * 1024
 """Limit for the memory used by parsed rules in one process."""
 _BUSY_ORIGINS = 10_000
@@ -50,8 +51,8 @@ Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | LeaseRefusal
 """Makes one paced request (URL, deadline, size limit), or returns why its target domain cannot be requested."""
 
 
-# When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then. The
-# wait doubles up to a minute, because each look asks the origin, and archives its answer, once more.
+# When to retry a robots.txt that redirects to another process's domain: it may be free, or ours, by then. The wait
+# doubles up to a minute, because each retry requests the origin again and archives its response.
 _BUSY_S, _LONGEST_BUSY_S = 2.0, 60.0
 _NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
@@ -92,7 +93,7 @@ class RobotsFiles:
         self.scope, self.clock = scope, clock
         self.max_delay_s = settings.politeness.max_delay_s
         self.deadline_s = min(ROBOTS_DEADLINE_S, settings.fetch.deadline_s)
-        # By origin and answer, so that a domain that is leased again is not parsed again.
+        # Key it by origin and content, so that a domain that is leased again is not parsed again.
         self.parsed: LRUCache[tuple[str, datetime], RobotsFile] = LRUCache(
             MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes
         )
@@ -128,12 +129,12 @@ class RobotsGate:
         for origin, named in origins:
             if origin in offered:
                 continue
-            # Here, and not where a robots.txt is read: a worker that was made for one request reads it too, and is
-            # given back without offering anything.
+            # Do this here, not where a robots.txt is read: a worker for a single request reads it, too, and is released
+            # without offering anything.
             offered[origin] = True
             home, is_seed = parse(f"{origin}/", self._normalisation), origin in scope.seed_origins
             if not is_seed and not scope.rules.decide(home, 0).allowed:
-                continue  # the sitemaps of hosts that only lend us a picture are not ours to read
+                continue  # do not read the sitemaps of hosts that only serve an image
             for address in named or ((f"{origin}{_USUAL_SITEMAP}",) if is_seed else ()):
                 try:
                     url = follow(home, address, self._normalisation)
@@ -167,8 +168,7 @@ class RobotsGate:
         return self._by_rules(url, state)
 
     def _waits(self, state: RobotsRecord) -> bool:
-        # Not before every page: what a host held by another process for days leads to, its server would be asked for
-        # with each of them.
+        # Not before every page: if another process holds the host for days, each page would request its server again.
         busy, now = self._files.busy.get(state.origin), self._files.clock.now()
         return busy is not None and now < busy[1] and policy.verdict(state, now) in policy.IN_FORCE
 
@@ -214,7 +214,7 @@ class RobotsGate:
         """Return the last record, valid for a day, if the file leads to a domain held by another process."""
         now = self._files.clock.now()
         looks, _ = self._files.busy.get(origin, (0, now))
-        # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
+        # Bound the exponent: another process may hold a domain for days, and 2**1000 overflows a float.
         again_at = now + timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
         self._files.busy[origin] = looks + 1, again_at
         if previous is not None and policy.verdict(previous, now) in policy.IN_FORCE:
@@ -282,7 +282,7 @@ class RobotsGate:
 
 def read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
     """Parse a response; an incomplete or undecodable body counts as a failure."""
-    # Half a file, or none that can be read, would forbid nothing. One that our own limit cut is read as far as it goes.
+    # A partial or unreadable file would forbid nothing. Read one that our own limit cut as far as it goes.
     broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
     head = parse_head(fetched.response_head)
     body, problems = decode(head, b"".join(payload_chunks(head, fetched.body)))

@@ -58,7 +58,7 @@ class FrontierSession:
 
     def close_domain(self, domain_id: int, token: int, outcome: Outcome, reason: str) -> int:
         """Close some open attempts of a domain; return 0 if none are open or another process has leased it."""
-        # By the token: after a long pause of this process another one may crawl the domain, and well.
+        # Compare the token: after a long pause of this process another one may be crawling the domain.
         return self.frontier.close_domain(self.execution_id, domain_id, outcome=outcome, reason=reason, token=token)
 
 
@@ -128,11 +128,11 @@ class PendingResults:
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database thread."""
-        # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
+        # Write it before settling URLs found there: a resumed run would not follow them without knowing the landing.
         self.control.write_landings()
         if batch:
             reach("before_sync")
-            # Bytes first: after a power loss no row may point at a record that is not there.
+            # Write the bytes first: after a power loss no row may refer to a missing record.
             self._output.sync()
             reach("after_sync")
             if self.feeds is not None:
@@ -141,7 +141,7 @@ class PendingResults:
 
         def counted(refused: Sequence[Visit], repeated: Sequence[Visit]) -> list[Visit]:
             """Return the visits that count: those written now, or by an earlier settle whose response was lost."""
-            # Closed by an operator or a limit meanwhile: counted there.
+            # An operator or a limit closed it meanwhile and counted it.
             left_out = {id(visit) for visit in refused}
             left_out |= {id(visit) for visit in repeated if visit.attempt.id not in offered}
             first: dict[int, Visit] = {}
@@ -161,10 +161,10 @@ class PendingResults:
             self._offered = offered | {visit.attempt.id for visit in batch}
             raise
         reach("after_commit")
-        if self.feeds is not None:  # what their items added, they have added themselves
+        if self.feeds is not None:  # they have already counted the URLs added by their items
             listed = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
             settled = replace(settled, added=settled.added | listed)
-        # Only now: a limit that is judged by pages which are not in the database would close others for them.
+        # Check only now: a limit that counts pages which are not in the database yet would close others for them.
         self.progress.settled(counted(settled.refused, settled.repeated), refused=len(settled.refused))
         for visit in (*settled.refused, *(one for one in settled.repeated if one.attempt.id not in offered)):
             self.forget((*visit.found, *visit.shallower))
@@ -197,13 +197,13 @@ class DatabaseThread:
 _log = log.get()
 _SOON_S = 0.1
 """Shortest time in seconds between two settles triggered by a worker without pages."""
-# Wait after the database was away: a server that is coming back is not asked without a pause.
+# Pause after the database was unavailable: do not flood a server that is coming back.
 _AGAIN_S = 0.5
-# Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017).
+# Share of a lease, usually 5 s, between two checks whether a feed poll waits for one of our domains (decision 0017).
 _WAY_SHARE = 1 / 12
-# How long such a domain is left to the poll, which looks for domains twice a second or more.
+# How long such a domain is left to the poll, which searches for domains at least twice a second.
 _ASIDE_S = 3.0
-# Totals are written at least this often, also when nothing was settled: `holdfast status` reads them.
+# Write totals at least this often, even if nothing was settled: `holdfast status` reads them.
 _REPORT_S = 1.0
 
 
@@ -247,7 +247,7 @@ class ResultSettler:
     async def run(self) -> None:
         """Settle until cancelled; waits for a database that is temporarily unavailable."""
         while True:
-            # Not `wait_for`: in Python 3.11 that forgets a cancellation if the event is set at the same moment.
+            # Avoid `wait_for`: in Python 3.11 it loses a cancellation if the event is set at the same moment.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.timings.crawl_settle_s):
                     await self.due.wait()
@@ -337,7 +337,7 @@ class ResultSettler:
         """Release the domains of ended workers; they are forgotten only after that is written."""
         ready = self._leased_domains.releasable()
         ours = [worker for worker in ready if not worker.lost]
-        # Before the first wait: a visitor that comes from here on would ask a domain that is another's.
+        # Do this before the first await: a visitor that comes later would request a domain of another process.
         for worker in ours:
             worker.leaving = True
         try:
@@ -376,7 +376,7 @@ class ResultSettler:
     async def _close_domain(self, worker: DomainWorker) -> None:
         """Close the pages of a domain that stays unreachable; the next execution retries them."""
         lease, closed = worker.lease, 0
-        # In batches: a domain may have a million pages, and no transaction may take minutes.
+        # Close in batches: a domain may have a million pages, and no transaction may take minutes.
         while done := await self._database.run(
             lambda: self._session.close_domain(lease.domain_id, lease.token, Outcome.FAILED, "domain_unreachable")
         ):
@@ -389,7 +389,7 @@ class ResultSettler:
     ) -> tuple[list[list[Attempt]], tuple[str, ...]]:
         """Return more pages of each lease, and seed redirect targets if one of the pages may be such a target."""
         more = self._session.refill(wanting)
-        # As with a lease: what a seed leads to, found by another process, is read with the scope that it widens.
+        # As with a lease, read the landings of seeds that other processes found: they widen the scope.
         has_landing = any(_is_landing(attempt) for attempts in more for attempt in attempts)
         return more, self._results.control.read_news().landing if has_landing else ()
 
@@ -401,7 +401,7 @@ class ResultSettler:
             if worker.should_look(now, new=worker.lease.domain_id in added)
         ]
         if workers:
-            # What each holds is read here, on the loop: it changes with every page that starts or is settled.
+            # Read here, on the loop, what each worker holds: it changes with every page that starts or is settled.
             wanting = [(worker.lease, worker.holding) for worker in workers]
             more, landing = await self._database.run(lambda: self._take_more(wanting))
             self.landed(landing)
@@ -412,7 +412,7 @@ class ResultSettler:
             if worker.is_done(now, LINGER_S if not nothing_under_way else 0.0):
                 worker.dry = True
                 worker.refilled.set()
-                # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
+                # The worker ends now, and its domain can be released: at once if nothing else is to be settled first.
                 self.due.set() if nothing_under_way else self.soon()
 
 

@@ -33,7 +33,7 @@ from holdfast.urls import Url, normalised_or_plain, page_key, typed_host, url_ha
 from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import visible_address, visible_page, withdrawn_among
 
-# Of two words that are on more pages than this, neither is rare: to count on would only take time.
+# If two words are on more pages than this, neither is rare: counting further would only take time.
 _ENOUGH = 10_000
 
 
@@ -186,7 +186,7 @@ MAX_CHARS = 64
 MAX_ASKED = 16
 """Limit of words per query."""
 _MAX_COUNT = 32_767
-# What folding drops stands inside words: a mark over a letter does not end one.
+# Characters that folding drops are inside words: a combining mark does not end a word.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if combining(chr(code)))
 _RUN = re.compile(rf"[\w{_MARKS}{WORD_MARKS}]+")
 _WESTERN = "cp1252"
@@ -201,14 +201,15 @@ def _western_table() -> bytes:
 
 _LETTERS = _western_table()
 _MAX_WRITTEN_CHARS = 4 * MAX_CHARS
-# How much of a text is read for keywords: a page has 256 of them long before.
+# Most characters read for keywords: a page has 256 of them long before.
 _READ_CHARS = 200_000
 
 
 @lru_cache(maxsize=1 << 16)
 def _folded(written: str) -> tuple[str, ...]:
     """Return what one written word folds to: one word, none, or several letters in scripts without word breaks."""
-    # Remembered, because folding a whole text letter by letter takes ten times as long as cutting it into words.
+    # Cache the folding of letters: folding a whole text letter by letter takes ten times as long as splitting it into
+    # words.
     return tuple(word for word in words_of(analysable(written)) if len(word) <= MAX_CHARS)
 
 
@@ -219,7 +220,7 @@ def _written(text: str) -> Counter[str]:
     """Return the words of a text as written, in lower case, with their counts."""
     low = text.lower()
     try:
-        # A table of bytes and a split take a tenth of the time that a regular expression takes.
+        # A table of bytes and a split take a tenth of the time of a regular expression.
         found = Counter(low.encode(_WESTERN).translate(_LETTERS).split())
     except UnicodeEncodeError:
         return Counter(_RUN.findall(low))
@@ -245,8 +246,8 @@ def keywords_of(texts: Iterable[str | None]) -> tuple[tuple[str, int], ...]:
             counts.update(_counted(text))
     kept = list(counts.items())
     if len(kept) > MAX_WORDS:
-        # Sorting is stable, and a Counter keeps the order in which words were met: of equally frequent ones those stay
-        # that come first, for title and description go before the text.
+        # Sorting is stable, and a Counter keeps insertion order: among equally frequent words the first ones stay,
+        # because title and description precede the text.
         kept = sorted(kept, key=lambda item: (item[0] in _SMALL, -item[1]))[:MAX_WORDS]
     return tuple((word, min(count, _MAX_COUNT)) for word, count in sorted(kept))
 
@@ -280,7 +281,7 @@ def find_pages(session: Session, search: str, question: SignalQuery) -> tuple[li
     domain = None if question.domain is None else domain_id(session, typed_host(question.domain))
     if (search.strip() and not words) or (domain is None and question.domain is not None):
         return [], 0
-    # The rarest word first: its pages are walked through, and the others looked up for each.
+    # Start with the rarest word: scan its pages, and look up the others for each.
     counted = sorted((frequency(session, word), word) for word in words) if len(words) > 1 else []
     asked = replace(question, words=tuple(word for _, word in counted) or tuple(words))
     if counted and counted[0][0] == 0:
@@ -305,7 +306,7 @@ def page_by_hash(session: Session, digest: str) -> PageInFull:
     number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
     for find in (pages_by_hash, crawled_by_hash):
         for row in find(session, number):
-            # The database keeps 64 bits; a whole digest must fit, too.
+            # The database stores 64 bits; compare a whole digest, too.
             if len(digest) == 16 or url_hash(normalised_or_plain(row.url)) == digest:
                 return _in_full(session, row)
     raise NotFound(f"there is no page with the hash {digest[:64]}; they are listed at /api/pages")
@@ -316,7 +317,7 @@ def _in_full(session: Session, row: SignalPageRow) -> PageInFull:
     return PageInFull(page=row, words=tuple(words), links=tuple(links))
 
 
-# Pages are counted up to here: an operator pages through a list and does not wait for the count of millions.
+# Counting stops here: an operator who pages through a list must not wait for a count of millions.
 _COUNTED = 100_000
 
 _NEWEST_OUTCOME = (
@@ -346,7 +347,7 @@ def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElemen
     own = [] if domain is None else [Page.domain_id == domain]
     shown = [_WITH_STATUS[status], visible_address(Page.url_hash), visible_page(Page.id), *own]
     if status is not None:
-        # No index has it: only the newest pages are searched.
+        # No index has it, so search only the newest pages.
         shown.append(Page.id.in_(select(Page.id).where(*own).order_by(Page.id.desc()).limit(_COUNTED)))
     return shown
 
@@ -363,7 +364,7 @@ def crawled_pages(
         return [], 0
     wanted = _crawled(number, status)
     ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
-    # A count of millions would take longer than the page it belongs to.
+    # A count of millions would take longer than the page of results.
     some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
     return _crawled_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0
 
@@ -373,7 +374,7 @@ def crawled_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
     ids = session.scalars(
         select(Page.id)
         .select_from(Domain)
-        # The unique key of pages begins with the domain: without it every page would be read.
+        # The unique key of pages starts with the domain: without it the query would read every page.
         .join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
         .where(visible_address(Page.url_hash), visible_page(Page.id))
     )
@@ -439,7 +440,7 @@ def _crawled_rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
             duration_ms=_duration_ms(ended),
             error=None if ended is None or ended.outcome == "success" else ended.message or ended.reason,
         )
-    # The clauses above go by hash: a spelling that no capture has yet is hidden by its key alone.
+    # The clauses above compare hashes: only the key hides a spelling that no capture has yet.
     keys = {one: page_key(row.url) for one, row in found.items()}
     hidden = withdrawn_among(session, keys=set(keys.values()))
     return [found[one] for one in ids if one in found and keys[one] not in hidden]

@@ -19,7 +19,7 @@ from holdfast.urls import DEFAULT, Base, Normalisation, hash64, parse
 from holdfast.urls.links import edges_of, group_hash
 from holdfast.warc.payload import HttpHead, parse_head
 
-# Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition.
+# Number of remembered pages (about 200 bytes each). A forgotten one is requested without a condition.
 _MOST = 200_000
 
 
@@ -71,7 +71,7 @@ class SignalStorage:
         allow_ports: Iterable[int] = (),
     ) -> None:
         self._history, self._links_of, self._limit = history, links_of, limit
-        # The ports of the crawl only: two crawls that tell pages apart by other rules must give a group one hash.
+        # Use only the ports of the crawl: two crawls with different normalisation must give a group the same hash.
         self._policy = replace(DEFAULT, allow_ports=frozenset(allow_ports))
         self._stop = Event()
         self.no_space, self.storing = Event(), Lock()
@@ -137,6 +137,6 @@ def signals_of(address: str, page: ParsedPage, reading: DocumentFacts, policy: N
         words=() if page.noindex else keywords_of((page.title, page.description, page.text)),
         from_hash=own_hash,
         links=tuple((to, link.fetch) for to, link in edges_of(leading).items()),
-        # All are counted: a 304 is asked for only where all are kept, because they lead on in the place of the body.
+        # Count all of them: send a conditional request only if all are stored, because they replace the body's links.
         links_count=sum(link.hash64 != url.hash64 for link in resolved),
     )

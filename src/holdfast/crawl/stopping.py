@@ -62,7 +62,7 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[StoppingExecution]:
     """Return which of these executions have not ended, with the process that will end them."""
     found = []
     for one in ids:
-        # Before its state: who left in between has written how it ended in the same step.
+        # Read this before its state: a process that leaves in between has written its ending in the same step.
         living = living_owners(runtime.raw_db, runtime.clock, execution_id=one, folder=runtime.run_folder)
         with runtime.raw_db.read() as tx:
             holding = execution_queries.holding(tx, execution_id=one)
@@ -88,7 +88,7 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
     """End a crawl without a job whose processes are gone; do nothing if one is alive, or if it is a job's run."""
     if _is_held(runtime, execution_id, before=None):
         return
-    # Decided while holding its supervisor's place: a start at the same moment yields to us, or we to it.
+    # Decide while holding the supervisor's place: a concurrent start yields to us, or we to it.
     run = RunFile(runtime.run_folder)
     place = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=execution_id)
     try:
@@ -97,7 +97,7 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
         recover(runtime)
         if cancel:
             while runtime.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                # Millions of rows take minutes: no other start may take us for gone.
+                # Millions of rows take minutes: renew meanwhile, so that no other start considers us dead.
                 with runtime.raw_db.write() as tx:
                     place.beat(tx)
             discard(runtime, execution_id)
@@ -143,7 +143,7 @@ class Stops:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the first stop request up to the timeout; return whether it has come."""
-        # No event that the handler sets: it may interrupt a thread that holds the event's own lock.
+        # Avoid an Event: the handler may interrupt a thread that holds the event's lock.
         left = math.inf if timeout is None else timeout
         while not self.count and left > 0:
             time.sleep(min(_LOOK_S, left))
@@ -161,7 +161,7 @@ def obeying_signals() -> Iterator[Stops]:
     stops = Stops()
 
     def count(_number: int, _frame: FrameType | None) -> None:
-        # Passed on by the next look, so that no process is missed that is just being started.
+        # The next check passes it on, so that it misses no process that is just starting.
         stops.ask(stops.count + 1)
 
     before = {number: signal.signal(number, count) for number in _SIGNALS}

@@ -100,7 +100,7 @@ class WarcStorage:
         )
         appended = self._patiently(lambda: self._output.append(exchange))
         fresh = None
-        # Only a whole answer may be pointed to: a revisit of half a page would be half a page, too.
+        # A revisit may only refer to a whole response: one of a partial page would be partial, too.
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
                 record_id=appended.record_id,
@@ -121,7 +121,7 @@ class WarcStorage:
 
     def store_evidence(self, failure: FetchFailed) -> None:
         """Write the received bytes as a metadata record."""
-        # A response record must hold a response, and these bytes are not one.
+        # A response record must contain a response, and these bytes are not one.
         draft = RecordDraft(
             type=RecordType.METADATA,
             content_type="application/octet-stream",
@@ -140,7 +140,7 @@ class WarcStorage:
                 return written
             except Unavailable as exc:
                 full = isinstance(exc, NoSpace)
-                # A disk may be full for hours: that it is, is said once.
+                # A disk may be full for hours: log it once.
                 if not self.no_space.is_set() or not full:
                     _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
                 if full:
@@ -173,7 +173,7 @@ def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
 
 
 def _purpose(page: PageUnderWay, *, polls: bool) -> str | None:
-    # Written with the record, so that no reader has to guess it from the address.
+    # Write it with the record, so that no reader has to guess it from the URL.
     if page.attempt is None:
         return "robots" if page.reason == ROBOTS else None
     if page.attempt.kind is not UrlKind.SITEMAP:
@@ -185,7 +185,7 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
     """Return the revisit profile if this response repeats the page's last committed original."""
     if original is None:
         return None
-    # A 304 that was not asked for stands for nothing: some servers send one to a request without a condition.
+    # Ignore an unrequested 304: some servers send one to a request without a condition.
     if hop.status == 304:
         return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
     same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
@@ -206,7 +206,7 @@ class Originals:
             return
         with self._raw_db.read() as tx:
             for file_id in unknown:
-                # A revisit of what another source keeps for members would show nothing to everybody else.
+                # A revisit of another source's members-only capture would show nothing to everybody else.
                 is_closed = files.is_of_other_members(tx, file_id, execution_id=self._execution_id)
                 self._paths[file_id] = None if is_closed else self._placed(files.path_of(tx, file_id))
 
@@ -225,7 +225,7 @@ class Originals:
         original = attempt.original
         if original is None or self._paths.get(original.warc_file_id) is None:
             return False
-        # A record that was found damaged once is not pointed to again: the next request fetches the page again.
+        # Never refer to a damaged record again: the next request fetches the page again.
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
@@ -233,7 +233,7 @@ class Originals:
         path = self._paths.get(original.warc_file_id)
         if path is None:
             return None
-        # A file that a process of this crawl still writes has its other name; it may be sealed between two looks.
+        # A file that a process of this crawl still writes has its temporary name; it may be sealed between two checks.
         for place in (path, path.with_name(f"{path.name}{OPEN_SUFFIX}"), path):
             try:
                 return read_response_at(place, original.offset)

@@ -42,9 +42,9 @@ from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
 
-# A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again.
+# Garbage collection takes a tenth of the loading time and finds nothing; `main` enables it again.
 _PROGRAM = "import gc; gc.disable(); from holdfast.crawl.process import main; main()"
-# How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules.
+# How long a process may take to start: on a busy machine an interpreter needs seconds to load its modules.
 _START_S = 20.0
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 
@@ -53,8 +53,8 @@ Cost = tuple[float, int]
 """CPU seconds, and the peak of memory in bytes."""
 
 
-# glibc raises this by itself to the size of the largest block that was freed, and from then on keeps blocks up to that
-# size: hostile pages, all at once under load, took 83 MiB with that and 58 MiB without. Other C libraries ignore it.
+# glibc raises this to the size of the largest freed block, and then keeps blocks up to that size: concurrent hostile
+# pages took 83 MiB with that and 58 MiB without. Other C libraries ignore it.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1024 * 1024)}
 
 
@@ -77,14 +77,14 @@ class CrawlChild(ChildProcess):
                 stderr=log_file,
             )
         assert self.stdin is not None
-        with suppress(BrokenPipeError):  # it died at once: its exit code will say so
+        with suppress(BrokenPipeError):  # it died at once: its exit code will show that
             self.stdin.write(assignment.to_json().encode())
             self.stdin.close()
 
     def cost(self) -> Cost | None:
         """Return the process's resource use as the kernel counts it while it is alive; None where it does not."""
         try:
-            # The second field is the program's name in brackets, which may hold brackets and spaces itself.
+            # The second field is the program's name in brackets, which may itself contain brackets and spaces.
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         except OSError:
@@ -99,7 +99,7 @@ class CrawlChild(ChildProcess):
     def read_output(self) -> None:
         written = os.read(self.fileno(), 4096)
         self._output += written
-        # The kernel closes its output a moment before the process is over: without the wait it would count as alive.
+        # The kernel closes its output just before the process ends: without the wait it would count as alive.
         if not written:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -147,7 +147,7 @@ class Seeding:
 
     def step(self) -> None:
         if self._next is not None:
-            # Before `_next` moves on: a batch that the database did not take is added by the next step.
+            # Do this before `_next` advances: the next step then adds a batch that the database rejected.
             self._frontier.add(self._frontier_id, self._next)
             self._added += len(self._next)
             self._next = next(self._batches, None)
@@ -159,13 +159,13 @@ _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
 _BEAT_S = 15.0
-# How often the time at work is written: so much of it is lost to a kill.
+# How often the working time is written: a kill loses up to this much.
 _COUNT_S = 2.0
-_AGAIN_S = 0.5  # how often a database that is away is tried again
-_TIMEOUTS = 3  # so often a statement may time out: then waiting does not help
-# A longer pause between two looks means that this process stood still: silence meanwhile proves nothing.
+_AGAIN_S = 0.5  # how often an unavailable database is retried
+_TIMEOUTS = 3  # how often a statement may time out before waiting does not help
+# A longer pause between two checks means that this process was suspended: silence meanwhile proves nothing.
 _ASLEEP_S = 2.0
-# So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it.
+# This many consecutive deaths without settled work end the execution: in total, and for each of its processes.
 _DEATHS = 8
 _DEATHS_EACH = 4
 
@@ -198,7 +198,7 @@ class Supervisor:
         self._workers, self._show = workers, show
         self._children: list[CrawlChild] = []
         self._seeding: Seeding | None = None
-        # Numbers of processes that were started before all seeds were there: they may end while there is more.
+        # Numbers of processes that were started before all seeds were added: they may end although more follow.
         self._early: set[int] = set()
         self._resting = 0
         """Places of such processes that found nothing more to do."""
@@ -236,7 +236,7 @@ class Supervisor:
                 )
             ending = self._patiently(lambda: self._ending(conclusion))
             raw_db, clock = self._runtime.raw_db, self._runtime.clock
-            # One step with its ending: no other start finds a crawl that is said to run without a process.
+            # Do this in one step with its ending: no other start may find a running crawl without a process.
             self._patiently(lambda: executions.end(raw_db, clock, ending, time=self._time, also=owner.leave))
             if self._has_vanished:
                 raise Unavailable(
@@ -377,7 +377,7 @@ class Supervisor:
             if now - self._looked_at > _ASLEEP_S:
                 for child in self._children:
                     child.excuse(now)
-                self._beat_at = self._shown_at = -math.inf  # another may have taken its place: look at once
+                self._beat_at = self._shown_at = -math.inf  # another may have taken its place: check at once
             self._looked_at = now
             for child in list(self._children):
                 child.ask_to_end(self._stops.count)
@@ -422,7 +422,7 @@ class Supervisor:
         self._shown_at = now
         self._weigh()
         self._look_at_folder()
-        # Of a crawl of its own only: the time of a job's run is written with its lease.
+        # Only for a standalone crawl: the time of a job's run is written with its lease.
         if self._epoch is None and now - self._counted_at >= _COUNT_S:
             with self._runtime.raw_db.write() as tx:
                 self._time.write(tx)
@@ -431,7 +431,7 @@ class Supervisor:
             synchronise(self._runtime.clock)
             self._yield_if_replaced(owner)
             self._beat_at = now
-            if not self._stops.abandoned:  # its row stays closed: who took its place need not yield to it
+            if not self._stops.abandoned:  # its row stays closed: its successor need not yield to it
                 with self._runtime.raw_db.write() as tx:
                     owner.beat(tx)
         status = self._status()
@@ -444,7 +444,7 @@ class Supervisor:
 
     def _look_at_folder(self) -> None:
         """Hand back if the output folder is missing or replaced; for a job's run its worker does that."""
-        # Files below a lost mount are another disk's, and stay untouched.
+        # Files below a lost mount belong to another disk: leave them untouched.
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
             _log.error("crawl.output_vanished", folder=str(self._started.output_dir))
             self._has_vanished = True
@@ -452,11 +452,11 @@ class Supervisor:
 
     def _yield_if_replaced(self, owner: OwnerProcess) -> None:
         """Hand back if this process was suspended so long that another replaced it or ended the execution."""
-        # A job's run has a lease that says so.
+        # A job's run has a lease that shows this.
         if self._epoch is not None or self._stops.abandoned:
             return
-        # A start beside a live supervisor yields by itself within a moment: so a later one counts if our row was closed
-        # before it came, or if it is still there a beat later.
+        # A start beside a live supervisor yields by itself quickly: so a later one counts if our row was closed before
+        # it started, or if it still runs one heartbeat later.
         runtime = self._runtime
         rivals = {one.id for one in later_rivals(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder)}
         is_replaced = bool(rivals & self._rivals or (rivals and was_closed(runtime.raw_db, owner)))
@@ -485,10 +485,10 @@ class Supervisor:
         self._early.discard(child.pid)
         ending = child.ending()
         if ending is None:
-            # Cleaned up after and replaced by `_fill`, once the database can be asked.
+            # `_fill` cleans up and replaces it once the database is available.
             _log.error("crawl.process_died", pid=child.pid, code=code)
             self._vacant += 1
-        # A parser hangs in it: it has settled all but that page, and ends for a fresh one.
+        # A parser hangs in it: it has settled all but that page, and ends, so that a new process replaces it.
         elif ending == "replace" and not self._stops.count:
             self._start()
         elif ending == "done" and is_early:
@@ -505,7 +505,7 @@ class Supervisor:
     def _fill(self) -> None:
         """Clean up after dead processes, and start new ones unless that is hopeless or not needed."""
         recover(self._runtime)
-        self._look_at_folder()  # it may be what they died of
+        self._look_at_folder()  # a full disk may be why they died
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
         # A page that kills its process is quarantined after three deaths, so more in a row have another cause.
@@ -568,6 +568,6 @@ class Supervisor:
 
     def _close_rest(self, reason: str) -> None:
         while self._runtime.frontier.close_rest(self._started.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
-            if self._owner is not None:  # millions of rows take minutes: no other start may take us for gone
+            if self._owner is not None:  # stay alive: millions of rows take minutes
                 with self._runtime.raw_db.write() as tx:
                     self._owner.beat(tx)

@@ -20,7 +20,7 @@ from holdfast.processes.disk import identity_of
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
-# An open file can be neither indexed nor verified as a whole: a slow crawl seals its file hourly, an idle one sooner.
+# An open file can be neither indexed nor fully verified: a slow crawl seals its file hourly, an idle one sooner.
 SEAL_AGE_S, SEAL_IDLE_S = 3600.0, 600.0
 
 _AGAIN_S = 1.0
@@ -34,7 +34,7 @@ Sealed = Callable[[int, SealedFile], None]
 class OutputBroken(HoldfastError):
     """Data written to a WARC file may not be on disk; this process cannot settle anything more."""
 
-    code = "tape_broken"  # as it was called when the code was published
+    code = "tape_broken"  # the name at the time of the release
 
 
 class WarcOutput:
@@ -44,7 +44,7 @@ class WarcOutput:
         self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
     ) -> None:
         self.folder = folder
-        # A path without a folder has no device: the folder that takes its place is ours.
+        # A path without a folder has no device: the folder that replaces it is ours.
         self._identity = identity_of(folder) if folder.is_dir() else None
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None
@@ -130,21 +130,21 @@ class WarcOutput:
 
     def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
         """Abandon this output and with it the process: its attempts are still open."""
-        # What the disk took of a file after a failed fsync is unknown, so no row may point into it. The next start
-        # repairs and seals the file (`crawl.recovery`).
+        # After a failed fsync the stored part of a file is unknown, so no row may refer to it. The next start repairs
+        # and seals the file (`crawl.recovery`).
         self._broken = OutputBroken(f"cannot write to {writer.path}: {exc}")
         return self._broken
 
     def _open(self) -> None:
         found = identity_of(self.folder)
         if found is not None and self._identity is not None and found != self._identity:
-            # A mount that was taken away: the folder below it is another disk's, and is never written to. A folder that
-            # is not there at all is waited for, as a full disk is.
+            # The mount is gone: never write to the folder below it, which is on another disk. Wait for a missing
+            # folder, as for a full disk.
             self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
             raise self._broken
         if self._identity is None and self.folder.is_dir():
             self._identity = found
-        # The row first: a file that no row names would be no process's to repair. After NoSpace it is there already.
+        # Write the row first: no process would repair a file without a row. After NoSpace the row already exists.
         if self._next is None:
             self._serial += 1
             name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"

@@ -29,7 +29,7 @@ from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 from holdfast.values import dataclass
 from holdfast.warc.payload import parse_head
 
-# Documents that wait here are in memory, decoded; two pages of the largest size that is parsed fit.
+# Waiting documents are decoded in memory; this fits two pages of the largest parsed size.
 ROOM_BYTES = 24 * 1024 * 1024
 
 
@@ -65,11 +65,11 @@ class SlowReader:
 
 
 _log = log.get()
-# A larger body is prepared on a thread of its own: 100 MB in chunks of one byte take a minute to put together.
+# Prepare a larger body on a separate thread: assembling 100 MB from chunks of one byte takes a minute.
 LARGE_BYTES = 1024 * 1024
 _POLL_S = 0.2
-# Pages that are ended before the loop is woken for them, while more wait: waking it for each costs two switches of
-# threads a page, and nothing waits for one page.
+# Number of finished pages before the loop is woken, while more wait: waking it for each costs two thread switches per
+# page, and nothing waits for a single page.
 _AT_ONCE = 16
 
 
@@ -79,7 +79,7 @@ class PreparedPage:
     payloads: tuple[Payload, ...]
     problem: Exception | None = None
     """Error during preparation; raised again on the writer thread, where such errors are handled."""
-    # Set by the writer thread: only then is the next one prepared, so that at most two payloads are in memory.
+    # The writer thread sets it: only then is the next page prepared, so that at most two payloads are in memory.
     taken: Event = field(default_factory=Event)
 
 
@@ -108,12 +108,12 @@ class CaptureWriter:
         self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
         self._preparing: dict[int, PageUnderWay] = {}
         """Large pages that have not come back yet, by number; changed by the writer thread alone."""
-        # Held while a record is written: an abandoned writer must not write beside its successor, and may have
-        # started its next page at the moment that it was abandoned.
+        # Hold it while writing a record: an abandoned writer must not write beside its successor, and may have just
+        # started its next page.
         self._storing = storage.storing
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
-        # Not while a page is stored: that may wait for disk and database, through no fault of the page.
+        # Ignore time in which a page is stored: that may wait for disk and database, which is not the page's fault.
         self.parsing_since: float | None = None
         """Since when a parser has a page; None while none has."""
         self._parsing: PageUnderWay | None = None
@@ -244,7 +244,7 @@ class CaptureWriter:
             if not self._store(page, payloads):
                 return
         except Unavailable:
-            self._done(page, None)  # stopped while waiting for disk or database: the attempt stays open
+            self._done(page, None)  # the writer was stopped while waiting for disk or database: the attempt stays open
             return
         self._between(self._storage.rotate)
         attempt = page.attempt
@@ -261,14 +261,15 @@ class CaptureWriter:
         """Parse the last response here, or on the slow thread if it looks slow to parse."""
         self._parsing = page
         self.parsing_since = self._clock.monotonic()
-        # Named in the run file, which outlives this process: if a parser kills it, that counts against this page alone.
+        # Record the page in the run file, which outlives this process: if a parser kills the process, only this page is
+        # blamed.
         self._run.take(0, attempt.id, self.parsing_since)
         try:
             reach("parse", attempt.url)
             reading = self._reader.read(page, attempt, page.stored[-1])
         finally:
-            # Whatever happened: a page that no parser has any more must not look as if it hung one. Not if it was given
-            # up meanwhile: the slot may be the next writer's.
+            # Clear the slot in any case: a page that is no longer being parsed must not look as if it hung. Skip this
+            # if it was given up meanwhile: the slot may be the next writer's.
             is_ours = self._given_up != page.number
             if is_ours:
                 self._run.put_down(0)
@@ -278,7 +279,7 @@ class CaptureWriter:
         if isinstance(reading, DocumentFacts):
             self._conclude(page, attempt, reading)
         else:
-            # Without the bodies: the call holds the one that it reads, and is counted by that.
+            # Exclude the bodies: the call holds the one that it reads, and counts it.
             page.stored = [replace(one, payload=None) for one in page.stored]
             call = partial(self._read_slowly, page, attempt, reading)
             self._slow.put(partial(self._survive, call, page), size=reading.size)
@@ -295,7 +296,7 @@ class CaptureWriter:
 
     def _conclude(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> None:
         if reading.problem == UNREADABLE:
-            # At once: the original was marked as spoiled, so the next request has no condition.
+            # Retry at once: the original was marked as damaged, so the next request has no condition.
             page = replace(page, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=self._clock.now())
         page = self._storage.judged(page, attempt, reading)
         filtered = self._reader.sift(self._link_filter, page, attempt, reading)
@@ -330,7 +331,7 @@ def _visit(
 ) -> Visit:
     hops, stored = page.hops, page.stored
     last = stored[-1] if stored else None
-    # What a later request may be conditional on, or a revisit point to, is the page's own answer, no redirect's end.
+    # Later conditional requests and revisits may only use the page's own response, not the end of a redirect.
     own = stored[0] if len(stored) == 1 else None
     unchanged = own is not None and own.is_revisit and page.reason == "ok"
     outcome, reason = page.outcome, "unchanged" if unchanged else page.reason
@@ -377,5 +378,5 @@ def _nothing() -> None:
 def _validator(stored: StoredExchange | None, name: str) -> str | None:
     """Return a validator if it is worth sending back."""
     value = stored.head.get(name) if stored is not None and stored.head.status in (200, 304) else None
-    # It goes out with every later request: a server may send an ETag of a megabyte, or one that breaks a header.
+    # Every later request sends it: a server may send an ETag of a megabyte, or one that breaks a header.
     return value if value is not None and 0 < len(value) <= 1024 and value.isprintable() else None
