@@ -23,7 +23,7 @@ from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import queries
-from holdfast.processes.runfile import boot_id, is_held
+from holdfast.processes.runfile import has_died
 
 LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take over its operation."""
@@ -213,11 +213,8 @@ class OperationLeases:
             return True
         if row.lease_until is None or row.lease_until <= now:
             return True
-        if row.run_file is None:
-            return False
-        path = self._run_folder / row.run_file
         # The run file may be on another machine, or from before a reboot: then only the lease shows whether it lives.
-        return path.exists() and boot_id(path) == boot_id() and not is_held(path)
+        return row.run_file is not None and has_died(self._run_folder / row.run_file)
 
     def beat(self, held: HeldOperation, **values: Any) -> bool:
         """Renew the lease and store the progress; return whether to stop. Raise LeaseLost if it was lost."""

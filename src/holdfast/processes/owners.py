@@ -19,7 +19,7 @@ from typing import Final
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase, Row, Transaction, synchronise
-from holdfast.processes.runfile import RunFile, boot_id, claimed, is_held, is_hidden
+from holdfast.processes.runfile import RunFile, claimed, has_died, is_held, is_hidden
 from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)
@@ -204,17 +204,11 @@ def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow
 def _state(path: Path, host: str, *, is_silent: bool) -> OwnerState:
     if is_hidden(path):  # of another user: only silence shows that it died, as on another machine
         return OwnerState.AWAY if is_silent else OwnerState.ALIVE
-    if is_held(path):
+    if has_died(path):
+        return OwnerState.DEAD
+    if is_held(path) or not is_silent:
         return OwnerState.ALIVE
-    if path.exists():
-        # The run file shows whether a lock that seems free was taken on another kernel: the storage is then shared, and
-        # its locks may be local to each machine. Host names prove nothing: two machines may share one.
-        if is_silent or boot_id(path) in (None, boot_id()):
-            return OwnerState.DEAD
-        return OwnerState.ALIVE
-    if not is_silent:
-        return OwnerState.ALIVE
-    return OwnerState.DEAD if host == socket.gethostname() else OwnerState.AWAY
+    return OwnerState.DEAD if path.exists() or host == socket.gethostname() else OwnerState.AWAY
 
 
 def _judged_all(clock: Clock, owners: Sequence[OwnerRow], folder: Path) -> list[OwnerRow]:

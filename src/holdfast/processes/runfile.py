@@ -99,6 +99,15 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def has_died(path: Path) -> bool:
+    """Return whether the process of this run file has died, as far as its lock says so.
+
+    Locks of shared storage may be local to each machine, so that of another kernel's file says nothing. Host names
+    prove nothing: two machines may share one.
+    """
+    return not is_held(path) and path.exists() and boot_id(path) in (None, boot_id())
+
+
 def is_hidden(path: Path) -> bool:
     """Return whether a run file belongs to another user, so that its lock and contents are unreadable."""
     try:
