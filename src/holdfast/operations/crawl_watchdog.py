@@ -31,7 +31,7 @@ from holdfast.db.models import Recovery
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
-from holdfast.jobs.administration.recovering import RESTARTS, Decision, RecoveryAction, RunActivity, decide
+from holdfast.jobs.administration.recovering import RESTARTS, Decision, RecoveryAction, RunActivity, decide, note
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
@@ -307,7 +307,6 @@ def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | Recor
 
 
 DEPLOY_LOCK = "deploy.lock"
-_REMEMBERED = timedelta(days=30)
 Signal = Callable[[WatchedRun], bool]
 
 
@@ -334,7 +333,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> tuple[list
     watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
         rows = maintenance.recoveries(
-            session, job_ids=[one.run.job.id for one in watched_runs], since=now - _REMEMBERED
+            session, job_ids=[one.run.job.id for one in watched_runs], since=now - maintenance.REMEMBERED
         )
     history: dict[int, list[Recovery]] = {}
     for row in rows:
@@ -376,7 +375,7 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: Decision, raised: dict[str,
     action, reason = decision
     if action is RecoveryAction.NOTHING:
         return False
-    run, now = watched.run, jobs.clock.now()
+    run = watched.run
     # Do this before the restart, so that the next run starts with the missing options.
     if action in RESTARTS and raised:
         with jobs.database.write() as session:
@@ -385,17 +384,7 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: Decision, raised: dict[str,
     if action in RESTARTS and not ask(watched):
         return False
     with jobs.database.write() as session:
-        maintenance.add_recovery(
-            session,
-            Recovery(
-                job_id=run.job.id,
-                execution_id=run.execution.id,
-                at=now,
-                action=action.value,
-                reason=reason,
-                pages=watched.activity.pages,
-            ),
-        )
+        note(session, jobs.clock, [run], action.value, reason, pages=watched.activity.pages)
     return True
 
 

@@ -28,7 +28,7 @@ from holdfast.jobs.administration.recovering import (
     SEEN_DEAD,
     decide_storage,
     notes_since,
-    streak,
+    seen_dead,
     waiting_for_storage,
 )
 from holdfast.jobs.settling import RunSettler
@@ -193,7 +193,7 @@ class StorageWatchdog:
         )
 
     def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Recovery]) -> None:
-        again = [run for run in runs if streak(notes, run.job.id)]
+        again = [run for run in runs if seen_dead(notes, run.job.id)]
         if again:
             with self.jobs.database.write() as session:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")

@@ -29,7 +29,8 @@ from holdfast.jobs.states import State, move
 from holdfast.jobs.store import UNCAPPED, JobNotFound, locked_both, locked_execution, locked_job, open_execution
 from holdfast.sources.queries import find_source
 
-_REMEMBERED = timedelta(days=30)
+REMEMBERED = timedelta(days=30)
+"""How long recovery actions count."""
 _FORGOTTEN = 20
 
 
@@ -182,7 +183,7 @@ def add_recovery(session: Session, recovery: Recovery) -> None:
     oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
     session.execute(
         delete(Recovery)
-        .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - _REMEMBERED)
+        .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - REMEMBERED)
         .execution_options(synchronize_session=False)
     )
 

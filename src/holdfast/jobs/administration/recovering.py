@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -71,7 +72,7 @@ def decide(activity: RunActivity, history: Sequence[Recovery], limits: RecoveryS
     if activity.idle_s >= limits.stalled_s:
         return _restart(RecoveryAction.RESTART_STALLED, activity, history, limits, now)
     slow = activity.pages_per_minute is not None and activity.pages_per_minute < SLOW_PAGES_PER_MINUTE
-    noted = _streak(history)
+    noted = len(streak(history, RecoveryAction.SEEN_SLOW))
     if slow and noted + 1 >= SLOW_CHECKS:
         return _restart(RecoveryAction.RESTART_SLOW, activity, history, limits, now)
     if slow:
@@ -87,7 +88,7 @@ def _restart(
     # A restart takes a while to show: a second one would only discard what it has started.
     if restarts and (now - restarts[-1].at).total_seconds() < GUARD_S:
         return RecoveryAction.NOTHING, "just_helped"
-    if sum(now - one.at < DAY for one in restarts) >= RESTARTS_PER_DAY:
+    if _count_since([one.at for one in restarts], now - DAY) >= RESTARTS_PER_DAY:
         return RecoveryAction.NOTHING, "helped_too_often"
     recent = restarts[-VAIN_RESTARTS:]
     # Restarts that led to no new pages do not help: the site or its configuration is at fault, and a person has to
@@ -104,15 +105,6 @@ def _yields(restarts: Sequence[Recovery], pages: int) -> list[int]:
     return [end - one.pages if end >= one.pages else end for one, end in zip(restarts, ends, strict=True)]
 
 
-def _streak(history: Sequence[Recovery]) -> int:
-    count = 0
-    for one in reversed(history):
-        if one.action != RecoveryAction.SEEN_SLOW:
-            break
-        count += 1
-    return count
-
-
 SEEN_DEAD, SEEN_ALIVE, FREED = "seen_dead", "seen_alive", "path_freed"
 WORDS = (SEEN_DEAD, SEEN_ALIVE, FREED)
 """Actions recorded in `recoveries` about a job's path."""
@@ -126,7 +118,7 @@ def decide_storage(
 
     `notes` hold a day of all jobs' notes, oldest first: an action on one path counts for all.
     """
-    streaks = [streak(notes, job_id) for job_id in affected]
+    streaks = [seen_dead(notes, job_id) for job_id in affected]
     # Count the current check, too.
     looks = 1 + max(map(len, streaks), default=0)
     if looks < DEAD_CHECKS:
@@ -138,33 +130,42 @@ def decide_storage(
     freed_at = sorted({note.at for note in notes if note.action == FREED})
     if freed_at and (now - freed_at[-1]).total_seconds() < STORAGE_COOLDOWN_S:
         return (), "something was done a short while ago"
-    if _since(freed_at, now - HOUR) >= ACTIONS_PER_HOUR or _since(freed_at, now - DAY) >= ACTIONS_PER_DAY:
+    in_hour, in_day = _count_since(freed_at, now - HOUR), _count_since(freed_at, now - DAY)
+    if in_hour >= ACTIONS_PER_HOUR or in_day >= ACTIONS_PER_DAY:
         return (), "something was done too often"
     # Some of the jobs that share a path may have reached today's limit: still free the others.
     free = tuple(job_id for job_id in affected if _helped(notes, job_id, now) < ACTIONS_PER_JOB)
     return free, "dead" if free else "its jobs were helped too often today"
 
 
-def streak(notes: Sequence[Recovery], job_id: int) -> list[Recovery]:
+def seen_dead(notes: Sequence[Recovery], job_id: int) -> list[Recovery]:
     """Return a job's last consecutive notes that its path is dead, oldest first."""
-    found: list[Recovery] = []
-    for note in reversed([one for one in notes if one.job_id == job_id]):
-        if note.action != SEEN_DEAD:
-            break
-        found.append(note)
-    return found[::-1]
+    return streak([note for note in notes if note.job_id == job_id], SEEN_DEAD)
 
 
-def _since(freed_at: Sequence[datetime], moment: datetime) -> int:
-    return sum(at > moment for at in freed_at)
+def streak(notes: Sequence[Recovery], action: str) -> list[Recovery]:
+    """Return the notes of one action after the last other one, oldest first."""
+    return list(takewhile(lambda note: note.action == action, reversed(notes)))[::-1]
+
+
+def _count_since(moments: Sequence[datetime], start: datetime) -> int:
+    return sum(at > start for at in moments)
 
 
 def _helped(notes: Sequence[Recovery], job_id: int, now: datetime) -> int:
-    return sum(note.job_id == job_id and note.action == FREED and note.at > now - DAY for note in notes)
+    return _count_since([note.at for note in notes if note.job_id == job_id and note.action == FREED], now - DAY)
 
 
-def note(session: Session, clock: Clock, runs: Iterable[DirectoryRun], action: str, reason: str) -> None:
-    """Record an observation of, or action on, a path for each of its jobs."""
+def note(
+    session: Session,
+    clock: Clock,
+    runs: Iterable[DirectoryRun],
+    action: str,
+    reason: str,
+    *,
+    pages: int | None = None,
+) -> None:
+    """Record an observation or action for the job of each run; `pages` defaults to what its row counts."""
     now = clock.now()
     for run in runs:
         add_recovery(
@@ -175,7 +176,7 @@ def note(session: Session, clock: Clock, runs: Iterable[DirectoryRun], action: s
                 at=now,
                 action=action,
                 reason=reason,
-                pages=run.execution.items_crawled,
+                pages=run.execution.items_crawled if pages is None else pages,
             ),
         )
 
