@@ -39,7 +39,7 @@ from holdfast.search.operators import (
     Without,
 )
 from holdfast.search.places import Rows
-from holdfast.search.query import Field
+from holdfast.search.query import Field, Term
 from holdfast.search.segments import PAGE_TYPE_SHIFT, TYPE_NAMES
 from holdfast.search.substrings import Budget, Substrings, looked_at
 
@@ -148,7 +148,7 @@ class Conditions:
         found: list[Rows] = []
         for one in conditions:
             if isinstance(one, InUrl):
-                places, whole = self._substrings.places(one.text, Field.URL)
+                places, whole = self._substrings.places(Term(one.text, Field.URL))
                 if whole:
                     found.append(self._columns.of_address.rows(places)[0])
             elif isinstance(one, ByAuthor | InTitle | NearWords):
@@ -193,7 +193,7 @@ class Conditions:
                 place = names.index(code) if code in names else -1
                 return _certain((self._columns.profiles["language"] == place)[self._columns.profile[rows]])
             case InUrl(text):
-                return self._substrings.judged(text, Field.URL, rows, newest_first=self._newest_first)
+                return self._substrings.judged(Term(text, Field.URL), rows, newest_first=self._newest_first)
             case ChangedSince(yes=yes, span=span):
                 found = _certain(self._changed(rows, yes=yes))
                 return found if span is None else _both(found, self._judge(span, rows))

@@ -352,16 +352,11 @@ class IndexReader:
         """
         return self._ask(_constant(_all([_side_by_side(words), *(_term("exact", word) for word in accented)])), limit)
 
-    def with_text(
-        self, text: str, field: Field, languages: Sequence[str], *, limit: int, among: Ids | None = None
-    ) -> MatchedKeys:
+    def with_text(self, term: Term, languages: Sequence[str], *, limit: int, among: Ids | None = None) -> MatchedKeys:
         """Return the results of a plain query, unscored: documents, or URLs by their names; only from `among` if
         given.
-
-        If the text ends in `*`, its last word is a prefix.
         """
-        term = Term(text.removesuffix("*"), is_prefix=text.endswith("*"))
-        is_name = field is Field.NAMES
+        is_name = term.field is Field.NAMES
         query = self._named(_joined(term, _names, languages)) if is_name else _joined(term, _texts, languages)
         if query is not None and among is not None:
             query = _all([query, tantivy.Query.term_set_query(_SCHEMA, "key", among.tolist())])

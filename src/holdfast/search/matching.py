@@ -329,7 +329,7 @@ def _substrings(reader: IndexReader, columns: Columns, question: ParsedQuery, re
     substrings, fields = Substrings(reader, columns, reach.budget), (Field.TITLE, Field.SNIPPET, Field.URL)
     rows, whole = substrings.matching(And(tuple(Or(tuple(Term(text, one) for one in fields)) for text in texts)))
     rows = rows[reach.shows(rows)]
-    titled = np.mean([substrings.judged(text, Field.TITLE, rows)[0] for text in texts], axis=0, dtype=np.float32)
+    titled = np.mean([substrings.judged(Term(text, Field.TITLE), rows)[0] for text in texts], axis=0, dtype=np.float32)
     return _plain_rows(rows, MatchMode.FALLBACK, text=titled, substrings=tuple(texts), complete=whole)
 
 

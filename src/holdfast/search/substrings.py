@@ -98,6 +98,7 @@ def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:
 _EACH: Final = 50_000
 _GRAM: Final = 3
 _OF_ADDRESSES: Final = (Field.URL, Field.NAMES)
+_WORDED: Final = (Field.TEXT, Field.NAMES)
 
 Keep = npt.NDArray[np.bool_]
 
@@ -157,66 +158,64 @@ class Substrings:
     def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._languages = languages_of(columns.languages)
-        self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
+        self._places: dict[Term, tuple[Rows, bool]] = {}
         # Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
         # that a search has; a mark for each text and term would grow with the archive.
-        self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
+        self._looked_at: dict[Term, tuple[Rows, Keep]] = {}
 
-    def places(self, text: str, field: Field) -> tuple[Rows, bool]:
-        """Return documents (URLs for a URL term) whose text in this field has the substring, and True if all were
-        read.
-        """
-        known = self._places.get((text, field))
+    def places(self, term: Term) -> tuple[Rows, bool]:
+        """Return documents (URLs for a URL term) whose text in the term's field has it, and True if all were read."""
+        known = self._places.get(term)
         if known is None:
-            known = self._places[text, field] = self._look_up(text, field)
+            known = self._places[term] = self._look_up(term)
         return known
 
-    def _look_up(self, text: str, field: Field) -> tuple[Rows, bool]:
+    def _look_up(self, term: Term) -> tuple[Rows, bool]:
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
-        if is_worded := field in (Field.TEXT, Field.NAMES):
-            candidates = self._reader.with_text(text, field, self._languages, limit=limit)
+        if is_worded := term.field in _WORDED:
+            candidates = self._reader.with_text(term, self._languages, limit=limit)
         else:
-            candidates = self._reader.substring(text, field, limit=limit)
+            candidates = self._reader.substring(term.text, term.field, limit=limit)
         self._budget.spend(len(candidates.keys))
-        found = self._numbering(field).known(candidates.keys)
+        found = self._numbering(term.field).known(candidates.keys)
         # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart), but for a term of one trigram.
-        if not is_worded and len(text) > _GRAM:
-            found = self._holding(text, field, found)
+        if not is_worded and len(term.text) > _GRAM:
+            found = self._holding(term, found)
         return found, candidates.count <= len(candidates.keys)
 
-    def _holding(self, text: str, field: Field, places: Rows) -> Rows:
-        if field not in (Field.TEXT, Field.NAMES):
-            return self._columns.strings(field).holding(places, text.encode())
-        numbers = self._numbering(field)
-        found = self._reader.with_text(text, field, self._languages, limit=len(places), among=numbers.keys(places))
+    def _holding(self, term: Term, places: Rows) -> Rows:
+        if term.field not in _WORDED:
+            return self._columns.strings(term.field).holding(places, term.text.encode())
+        numbers = self._numbering(term.field)
+        found = self._reader.with_text(term, self._languages, limit=len(places), among=numbers.keys(places))
         return numbers.known(found.keys)
 
     def _numbering(self, field: Field) -> Numbering:
         return self._columns.addresses if field in _OF_ADDRESSES else self._columns.documents
 
     def rows(self, term: Term) -> RowSet:
-        columns, found = self._columns, [(field, *self.places(text, field)) for text, field in _asked(term)]
+        columns, found = self._columns, [(one.field, *self.places(one)) for one in _asked(term)]
         owners = [columns.of_address if field in _OF_ADDRESSES else columns.of_document for field, _, _ in found]
         rows = [owner.rows(places)[0] for owner, (_, places, _) in zip(owners, found, strict=True)]
         return RowSet(_joined(rows, len(columns)), exact=all(whole for _, _, whole in found))
 
-    def judged(self, text: str, field: Field, rows: Rows, *, newest_first: bool = False) -> tuple[Keep, Keep]:
-        """Return which of these rows surely contain the substring in one field, and which surely do not.
+    def judged(self, term: Term, rows: Rows, *, newest_first: bool = False) -> tuple[Keep, Keep]:
+        """Return which of these rows surely contain the term in its field, and which surely do not.
 
         If an index cannot decide, the first of them are checked, as many as the limit allows; the last ones with
         `newest_first`, which requires the order of time.
         """
-        places, whole = self.places(text, field)
-        marks = np.zeros(self._numbering(field).none + 1, np.bool_)
+        places, whole = self.places(term)
+        marks = np.zeros(self._numbering(term.field).none + 1, np.bool_)
         marks[places] = True
-        holds: Keep = marks[self._owners(field, rows)]
+        holds: Keep = marks[self._owners(term.field, rows)]
         if whole:
             return holds, ~holds
         looked = looked_at(len(rows), self._budget, newest_first=newest_first)
         fails = np.zeros(len(rows), np.bool_)
-        holds[looked] = self._holds_in(text, field, rows[looked])
+        holds[looked] = self._holds_in(term, rows[looked])
         fails[looked] = ~holds[looked]
         return holds, fails
 
@@ -270,7 +269,7 @@ class Substrings:
 
     def _affordable(self, node: Node, rows: Rows) -> Rows:
         asked = {one for term in terms_in(node, excluded=True) for one in _asked(term)}
-        needed = sum(len(self._unseen(text, field, self._owners(field, rows))) for text, field in asked)
+        needed = sum(len(self._unseen(one, self._owners(one.field, rows))) for one in asked)
         left = max(0, self._budget.checks_left)
         return rows if needed <= left else rows[len(rows) - len(rows) * left // needed :]
 
@@ -282,7 +281,7 @@ class Substrings:
         self._budget.check()
         match node:
             case Term():
-                return reduce(np.logical_or, [self._holds_in(text, field, rows) for text, field in _asked(node)])
+                return reduce(np.logical_or, [self._holds_in(one, rows) for one in _asked(node)])
             case Not(part):
                 return ~self._holds(part, rows)
             case And(parts):
@@ -290,17 +289,17 @@ class Substrings:
             case Or(parts):
                 return reduce(np.logical_or, [self._holds(part, rows) for part in parts])
 
-    def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
-        owners = self._owners(field, rows)
-        unseen = self._unseen(text, field, owners)
-        seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
+    def _holds_in(self, term: Term, rows: Rows) -> Keep:
+        owners = self._owners(term.field, rows)
+        unseen = self._unseen(term, owners)
+        seen, hit = self._looked_at.get(term, _NOT_LOOKED_AT)
         if len(unseen):
             # Counted by texts, not by time: the same query gives the same answer on a slow machine.
             self._budget.checks_left -= len(unseen)
-            found = np.isin(unseen, self._holding(text, field, unseen), assume_unique=True)
+            found = np.isin(unseen, self._holding(term, unseen), assume_unique=True)
             seen, hit = np.concatenate([seen, unseen]), np.concatenate([hit, found])
             order = np.argsort(seen)
-            seen, hit = self._looked_at[text, field] = seen[order], hit[order]
+            seen, hit = self._looked_at[term] = seen[order], hit[order]
         if not len(seen):
             return np.zeros(len(owners), np.bool_)
         at = _places_in(seen, owners)
@@ -310,11 +309,11 @@ class Substrings:
     def _owners(self, field: Field, rows: Rows) -> Rows:
         return (self._columns.url if field in _OF_ADDRESSES else self._columns.doc)[rows]
 
-    def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
+    def _unseen(self, term: Term, owners: Rows) -> Rows:
         asked = np.unique(owners)
         # The others have no text to look at.
-        asked = asked[asked < self._numbering(field).none]
-        seen, _ = self._looked_at.get((text, field), _NOT_LOOKED_AT)
+        asked = asked[asked < self._numbering(term.field).none]
+        seen, _ = self._looked_at.get(term, _NOT_LOOKED_AT)
         return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
     def _listed(self, found: RowSet) -> Rows:
@@ -331,7 +330,7 @@ class Substrings:
     def left(self, tree: Node, rows: Rows) -> tuple[Rows, bool]:
         parts = tree.parts if isinstance(tree, And) else ()
         terms = [part.part for part in parts if isinstance(part, Not) and isinstance(part.part, Term)]
-        judged = [self.judged(*one, rows) for term in terms for one in _asked(term)]
+        judged = [self.judged(one, rows) for term in terms for one in _asked(term)]
         keep = reduce(np.logical_and, [fails for _, fails in judged], np.ones(len(rows), np.bool_))
         return rows[keep], all(bool(np.all(holds | fails)) for holds, fails in judged)
 
@@ -343,7 +342,5 @@ def _places_in(ordered: Rows, wanted: Rows) -> npt.NDArray[np.intp]:
     return np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
 
 
-def _asked(term: Term) -> list[tuple[str, Field]]:
-    if term.field is not Field.TEXT:
-        return [(term.text, term.field)]
-    return [(f"{term.text}*", Field.TEXT)] if term.is_prefix else [(term.text, Field.TEXT), (term.text, Field.NAMES)]
+def _asked(term: Term) -> list[Term]:
+    return [term, Term(term.text, Field.NAMES)] if term.field is Field.TEXT and not term.is_prefix else [term]

@@ -10,7 +10,7 @@ from holdfast.db.schema import make_fresh
 from holdfast.search.asked import asked_words
 from holdfast.search.matching import MatchMode
 from holdfast.search.query import plain
-from tests.search_bed import Bed, Capture, open_bed
+from tests.search_bed import Bed, Capture, open_bed, pages
 
 _SITE = [
     Capture(url="https://a.test/cats", title="Pets", text="Cats sleep all day near the harbour."),
@@ -99,3 +99,10 @@ def test_boolean_words_are_highlighted_in_all_their_forms(site: Bed) -> None:
 )  # fmt: skip
 def test_text_counts_more_the_more_words_a_query_has(query: str, evidence: float) -> None:
     assert asked_words(plain(query), query).evidence == evidence
+
+
+@pytest.mark.parametrize(("q", "found"), [("c* title:page", [1]), ("* title:page", []), ("ca* title:page", [2])])
+def test_star_is_a_prefix_only_after_two_letters(bed: Bed, q: str, found: list[int]) -> None:
+    bed.fill(pages(["vitamin c", "cats"]))
+
+    assert [int(url[-1]) for url in bed.urls(q)] == found
