@@ -482,7 +482,7 @@ def _ranked(
 ) -> Places:
     if question.intent is Intent.BROWSE and not _mixes_statuses(request):
         # Rows stand in the order of time already: a page is a piece of their end.
-        return np.arange(max(0, len(shown.rows) - end), len(shown.rows) - first)[::-1]
+        return np.arange(max(0, len(shown.rows) - end), max(0, len(shown.rows) - first))[::-1]
     as_pages = request.view is ResultKind.PAGES
     shorter_first = as_pages and _sort(request, question) is Sort.RELEVANCE
     return counting.top(columns, shown, count=end, shorter_first=shorter_first)[first:]

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.search.search import ResultKind, SearchRequest, SearchService, Sort
 from tests.clock import FakeClock
-from tests.search_bed import DAY, Bed, Capture
+from tests.search_bed import DAY, Bed, Capture, pages
 
 _CAPTURES = [
     Capture(
@@ -169,3 +169,12 @@ def test_redirects_and_errors_come_after_the_rest_in_the_order_of_time_too(bed: 
     assert [hit.row.url[-1] for hit in hits] == ["3", "0", "5", "1", "6", "4", "2"]
     pages = [bed.ask(sort=Sort.NEWEST, non_2xx=True, page=page, page_size=3, **more).hits for page in (1, 2, 3)]
     assert [hit.row.id for part in pages for hit in part] == [hit.row.id for hit in hits]
+
+
+@pytest.mark.parametrize("q", [None, "text", "example.org"])
+@pytest.mark.parametrize("view", list(ResultKind))
+def test_page_far_behind_the_last_is_empty(bed: Bed, q: str | None, view: ResultKind) -> None:
+    bed.fill(pages(["text"]))
+
+    found = bed.ask(q, page=10**20, view=view)
+    assert (found.total, found.hits) == (1, [])
