@@ -148,14 +148,14 @@ class ReaderCache:
         """`prepare` precomputes data for requests on a view built in the background, before requests use it."""
         self._directory, self._clock, self._prepare = IndexDirectory(home), clock, prepare
         self._lock = threading.Lock()
-        self._view: View | None = None
+        # Replaced together: a view must not be taken for that of a newer mark.
+        self._newest: tuple[View | None, IndexMark | None] = None, None
         self._cost_s = 0.0
         self._built_at = 0.0
-        self._seen: IndexMark | None = None
 
     def view(self, *, wait: bool = False) -> View:
         """Return a view: with `wait` the newest one, otherwise possibly a slightly older one."""
-        view = self._view
+        view, seen = self._newest
         try:
             mark = self._directory.mark()
         except IndexBroken:
@@ -163,7 +163,7 @@ class ReaderCache:
                 raise
             mark = None
         # Without an index, the open view serves until an index exists again.
-        if view is not None and mark in (None, self._seen):
+        if view is not None and mark in (None, seen):
             return view
         if view is None or wait or len(view.columns) <= _INLINE_ROWS:
             with self._lock:
@@ -179,18 +179,19 @@ class ReaderCache:
         return view
 
     def is_newest(self, view: View) -> bool:
-        return view is self._view
+        return view is self._newest[0]
 
     def _renew(self, prepare: Callable[[View], None]) -> View:
         # Read under the lock, and before the view is opened: another thread may have renewed it while this one waited,
         # and if the index moves on meanwhile, the next request looks again.
         mark = self._directory.mark()
-        if self._view is not None and mark in (None, self._seen):
-            return self._view
+        before, seen = self._newest
+        if before is not None and mark in (None, seen):
+            return before
         started = self._clock.monotonic()
-        view = open_view(self._directory, self._view)
+        view = open_view(self._directory, before)
         prepare(view)
-        self._view, self._seen = view, mark
+        self._newest = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
         return view

@@ -179,6 +179,23 @@ def test_request_uses_a_view_that_was_renewed_while_it_waited(bed: Bed, monkeypa
     assert len(renewed[0].columns) == 18
 
 
+def test_request_uses_a_view_that_was_renewed_while_it_looked(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(_captures(0, 6))
+    cache = ReaderCache(bed.home, bed.clock)
+    cache.view()
+    bed.fill(_captures(6, 6))
+    mark = cache._directory.mark
+
+    def look() -> IndexMark | None:
+        monkeypatch.setattr(cache._directory, "mark", mark)
+        cache.view()
+        return mark()
+
+    monkeypatch.setattr(cache._directory, "mark", look)
+
+    assert len(cache.view(wait=True).columns) == 12
+
+
 class _Nothing:
     size = 0
 
