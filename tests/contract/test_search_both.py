@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event, insert, update
 
 from holdfast.clock import SystemClock
 from holdfast.db.models import SearchOutbox
@@ -320,3 +320,12 @@ def test_the_next_of_equal_captures_stands_for_a_day_whose_first_was_withdrawn(
         assert found() == [ids[2]]
         bed.withdraw(url=page.url)
         assert found() == []
+
+
+def test_search_answers_while_very_many_takedowns_wait(bed: Bed) -> None:
+    bed.fill(pages(["text"]))
+    waiting = {"kind": "withdrawal", "refs": {"hashes": [1], "hidden": True}, "created_at": DAY}
+    with bed.database.write() as session:
+        session.execute(insert(SearchOutbox), [waiting] * 70_000)
+
+    assert [bed.ask("text").total for _ in range(2)] == [1, 1]

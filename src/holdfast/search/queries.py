@@ -6,11 +6,11 @@ Everything is read in pages by key; only a rebuild and the link graph are linear
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, Select, delete, func, insert, select, update
+from sqlalchemy import BindParameter, Select, and_, delete, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from holdfast.clock import from_micros
@@ -268,13 +268,15 @@ def taken_in_until(session: Session, change: int, snapshot_id: int) -> None:
     session.execute(update(SearchOutbox).where(SearchOutbox.id == change).values(refs={"after": snapshot_id}))
 
 
+_HIDES: Final = and_(SearchOutbox.kind.in_(("withdrawal", "visibility")), SearchOutbox.id > _OWNER)
+
+
 def waiting_takedowns(session: Session) -> dict[int, list[int]]:
     """Return, by pending change, the pages whose link texts are hidden by a takedown, or by a source now for members,
     and are still in the index: the hashes of their groups.
     """
-    changes = select(SearchOutbox).where(SearchOutbox.kind.in_(("withdrawal", "visibility")), SearchOutbox.id > _OWNER)
     found: dict[int, list[int]] = {}
-    for row in session.scalars(changes):
+    for row in session.scalars(select(SearchOutbox).where(_HIDES)):
         if row.kind == "withdrawal":
             found[row.id] = row.refs.get("hashes", []) if row.refs.get("hidden") else []
         else:
@@ -284,8 +286,9 @@ def waiting_takedowns(session: Session) -> dict[int, list[int]]:
     return {change: hashes for change, hashes in found.items() if hashes}
 
 
-def still_waiting(session: Session, changes: Iterable[int]) -> set[int]:
-    return set(session.scalars(select(SearchOutbox.id).where(SearchOutbox.id.in_(list(changes)))))
+def waiting_changes(session: Session) -> set[int]:
+    """Return the pending changes that may hide link texts."""
+    return set(session.scalars(select(SearchOutbox.id).where(_HIDES)))
 
 
 def withdrawn_ids(session: Session) -> list[int]:

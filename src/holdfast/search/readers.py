@@ -351,7 +351,7 @@ class ResultCache(Generic[Kept]):
         # A large source has many link texts: one request reads them, and the others wait.
         with self._naming:
             known = self.known_reader(mark)
-            if known is None or set(known[1]) != queries.still_waiting(session, known[1]):
+            if known is None or not set(known[1]) <= queries.waiting_changes(session):
                 known = self._new_reader(session, known)
                 with self._lock:
                     self._named[mark] = known
