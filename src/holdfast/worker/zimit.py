@@ -56,7 +56,6 @@ from holdfast.zimit.logs import crawl_statistics, newest_log
 from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
-    CrawlerStatus,
     Verdict,
     classify_error,
     classify_exit,
@@ -81,7 +80,6 @@ _GENTLY, _RENEW = 0.25, 0.25
 _LAST_S = 10.0
 _ASKED_BY_ANOTHER = "another crawl asks a host of this one"
 _NOT_RENEWED = "the database did not answer for so long that another crawl may ask a host of this one"
-_FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
 
 class ZimitRunner:
@@ -371,8 +369,7 @@ class _Run:
         return start_page_in([file.path for file in discover_warcs(self._dir)], url)
 
     def _failed(self, code: int, verdict: Verdict, text: str) -> RunEnding:
-        status, stage = verdict
-        failure = _FAILURES.get(status, FailureCause.FAILED)
+        failure, stage = verdict[0] or FailureCause.FAILED, verdict[1]
         # Captures of a failed crawl stay in the archive, whatever happens to the job.
         if failure is FailureCause.FAILED:
             self._keep_what_there_is()
@@ -380,7 +377,7 @@ class _Run:
             self._ending(endings.RunResult.FAILED),
             exit_code=code,
             failure=failure,
-            reason=status.value,
+            reason=failure.value,
             error=failure_reason(self._dir, text, code),
             stage=stage,
         )
@@ -420,13 +417,9 @@ class _Run:
         """Return the ending for an error around the run: unreachable storage is retried, the rest needs a person."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
         infra = isinstance(exc, Unavailable | OutputBusy)
-        status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir)
-        return replace(
-            self._ending(endings.RunResult.FAILED),
-            failure=_FAILURES.get(status, FailureCause.CONFIG),
-            reason=status.value,
-            error=str(exc),
-        )
+        failure = FailureCause.INFRA if infra else classify_error(exc, self._dir)
+        ending = self._ending(endings.RunResult.FAILED)
+        return replace(ending, failure=failure, reason=failure.value, error=str(exc))
 
     def _ending(self, result: endings.RunResult) -> RunEnding:
         found, log = crawl_statistics(self._dir), newest_log(self._dir, crawls_only=True)

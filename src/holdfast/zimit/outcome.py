@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from holdfast.jobs.endings import FailureCause
 from holdfast.zimit.flags import ResumePolicy, backend_of
 from holdfast.zimit.logs import crawl_statistics, failure_text, last_loud_line
 from holdfast.zimit.output_directory import load_state
@@ -56,20 +57,13 @@ _CONFIG_TEXT = re.compile(
 )
 
 
-class CrawlerStatus(StrEnum):
-    SUCCESS = "success"
-    FAILED = "failed"
-    INFRA = "infra_error"
-    CONFIG = "infra_error_config"
-
-
-Verdict = tuple[CrawlerStatus, str | None]
-"""How a run ended for its job, with the stage where one is known."""
+Verdict = tuple[FailureCause | None, str | None]
+"""Why a run failed, None if it did not; and its stage, where one is known."""
 
 
 def is_complete(verdict: Verdict) -> bool:
     """Return whether the crawl itself finished, whatever became of its ZIM."""
-    return verdict[0] is CrawlerStatus.SUCCESS or verdict[1] == FINALIZATION_FAILED
+    return verdict[0] is None or verdict[1] == FINALIZATION_FAILED
 
 
 def is_storage_errno(code: int | None) -> bool:
@@ -77,7 +71,7 @@ def is_storage_errno(code: int | None) -> bool:
     return code in _STORAGE
 
 
-def classify_error(exc: BaseException, output_dir: Path) -> CrawlerStatus:
+def classify_error(exc: BaseException, output_dir: Path) -> FailureCause:
     """Classify an exception from a run: storage problems can be retried, everything else needs a person.
 
     EACCES and EPERM count as storage problems only for a path below the output directory.
@@ -89,9 +83,9 @@ def classify_error(exc: BaseException, output_dir: Path) -> CrawlerStatus:
             is_named = isinstance(seen, PermissionError) and isinstance(seen.filename, str | bytes | Path)
             denied = is_named and Path(os.fsdecode(seen.filename)).is_relative_to(output_dir)
             if is_storage_errno(seen.errno) or denied:
-                return CrawlerStatus.INFRA
+                return FailureCause.INFRA
         seen = seen.__cause__
-    return CrawlerStatus.CONFIG
+    return FailureCause.CONFIG
 
 
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
@@ -102,16 +96,16 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     with complete WARC files; failed crawl.
     """
     if exit_code == 0:
-        return CrawlerStatus.SUCCESS, None
+        return None, None
     # A run that was asked to end goes on in the same directory; its exit code says only that it is not complete.
     if STOPPED_MARK in said:
-        return CrawlerStatus.FAILED, STOPPED
+        return FailureCause.FAILED, STOPPED
     if USAGE_MARK in said or not _is_directory(output_dir):
         is_infra = USAGE_MARK not in said and _INFRA_TEXT.search(said)
-        return CrawlerStatus.INFRA if is_infra else CrawlerStatus.CONFIG, None
+        return FailureCause.INFRA if is_infra else FailureCause.CONFIG, None
     # Before storage trouble: a crawl that is complete is kept whatever kept its ZIM from being built.
     if awaits_build(output_dir):
-        return CrawlerStatus.FAILED, FINALIZATION_FAILED
+        return FailureCause.FAILED, FINALIZATION_FAILED
     # Without the lines that a page may have written: a page that says "permission denied" is no trouble of ours.
     return classify_text(f"{said}\n{failure_text(output_dir)}", output_dir)
 
@@ -119,10 +113,10 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
 def classify_text(text: str, output_dir: Path) -> Verdict:
     """Classify a crawl that failed by what it and its tool said."""
     if _INFRA_TEXT.search(text):
-        return CrawlerStatus.INFRA, None
+        return FailureCause.INFRA, None
     if USAGE_MARK in text or _CONFIG_TEXT.search(text):
-        return CrawlerStatus.CONFIG, None
-    return CrawlerStatus.FAILED, FINALIZATION_FAILED if is_warc_complete(output_dir) else None
+        return FailureCause.CONFIG, None
+    return FailureCause.FAILED, FINALIZATION_FAILED if is_warc_complete(output_dir) else None
 
 
 def _is_directory(path: Path) -> bool:

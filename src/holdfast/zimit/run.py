@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
+from holdfast.jobs.endings import FailureCause
 from holdfast.values import dataclass
 from holdfast.zimit.capture import capture
 from holdfast.zimit.docker import build_arguments, crawl_arguments, directory_label, inside_path
@@ -26,7 +27,7 @@ from holdfast.zimit.logs import (
     newest_log,
     tail,
 )
-from holdfast.zimit.outcome import CrawlerStatus, EndState, classify_text
+from holdfast.zimit.outcome import EndState, classify_text
 from holdfast.zimit.output_directory import (
     MANAGED_NAME,
     RESUME_NAME,
@@ -334,9 +335,9 @@ class ToolRun:
             return EndState.STOPPED
         if end is not EndState.FAILED:
             return end
-        status, stage = classify_text(loud_text(tail(log_path, FAILURE_BYTES)), self._options.output_dir)
+        failure, stage = classify_text(loud_text(tail(log_path, FAILURE_BYTES)), self._options.output_dir)
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
-        if status is not CrawlerStatus.FAILED:
+        if failure is not FailureCause.FAILED:
             log.get().error("crawl.hopeless", reason="the same again would fail the same", log=log_path.name)
             return EndState.FAILED
         last = last_statistics(log_path)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.zimit.outcome import FINALIZATION_FAILED, CrawlerStatus, Verdict, classify_exit
+from holdfast.jobs.endings import FailureCause
+from holdfast.zimit.outcome import FINALIZATION_FAILED, Verdict, classify_exit
 from holdfast.zimit.output_directory import SENTINEL
 from tests import needs
 from tests.flow.zimit.bed import Bed, Ended, Step
@@ -74,7 +75,7 @@ def test_attempts_end_at_their_limit(bed: Bed) -> None:
 
     assert (ended.code, ended.state) == (1, "failed_max_attempts")
     assert bed.stages() == [f"initial_crawl_-_attempt_{number}" for number in (1, 2, 3)]
-    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, None)
+    assert _meaning(bed, ended) == (FailureCause.FAILED, None)
 
 
 def test_a_flag_that_the_image_does_not_know_is_tried_once(bed: Bed) -> None:
@@ -86,7 +87,7 @@ def test_a_flag_that_the_image_does_not_know_is_tried_once(bed: Bed) -> None:
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
     assert "unrecognized arguments" in bed.log()
-    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (FailureCause.CONFIG, None)
 
 
 def test_a_flag_that_is_not_ours_to_pass_never_reaches_docker(bed: Bed) -> None:
@@ -95,7 +96,7 @@ def test_a_flag_that_is_not_ours_to_pass_never_reaches_docker(bed: Bed) -> None:
     assert ended.code == 2
     assert "archive-tool: error:" in ended.err
     assert bed.raw_calls() == []
-    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (FailureCause.CONFIG, None)
 
 
 def test_missing_permissions_are_storage_trouble_and_tried_once(bed: Bed) -> None:
@@ -105,7 +106,7 @@ def test_missing_permissions_are_storage_trouble_and_tried_once(bed: Bed) -> Non
 
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
-    assert _meaning(bed, ended) == (CrawlerStatus.INFRA, None)
+    assert _meaning(bed, ended) == (FailureCause.INFRA, None)
 
 
 def test_what_a_page_says_is_no_storage_trouble(bed: Bed) -> None:
@@ -114,7 +115,7 @@ def test_what_a_page_says_is_no_storage_trouble(bed: Bed) -> None:
 
     ended = bed.run(ONLY_WARCS, "--max-attempts", "1")
 
-    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, None)
+    assert _meaning(bed, ended) == (FailureCause.FAILED, None)
 
 
 def test_a_complete_crawl_is_not_crawled_again_when_only_its_end_failed(bed: Bed) -> None:
@@ -124,7 +125,7 @@ def test_a_complete_crawl_is_not_crawled_again_when_only_its_end_failed(bed: Bed
 
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
-    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, FINALIZATION_FAILED)
+    assert _meaning(bed, ended) == (FailureCause.FAILED, FINALIZATION_FAILED)
 
 
 def test_an_engine_that_is_down_is_told_apart(bed: Bed) -> None:
@@ -162,7 +163,7 @@ def test_storage_that_vanishes_is_never_written_around(bed: Bed, tmp_path: Path)
 
     assert ended.code == 1
     assert list(bed.output.iterdir()) == []
-    assert _meaning(bed, ended) == (CrawlerStatus.INFRA, None)
+    assert _meaning(bed, ended) == (FailureCause.INFRA, None)
     assert len(bed.calls("run")) == 1
     bed.output.rmdir()
     away.rename(bed.output)
@@ -187,7 +188,7 @@ def test_a_mount_that_goes_away_or_is_full_costs_no_attempt_and_no_byte_beside_i
             subprocess.run(["umount", "-l", bed.output], check=True)
         bed.heard.touch()
         ended = bed.finish(process)
-        assert _meaning(bed, ended)[0] is CrawlerStatus.INFRA, ended
+        assert _meaning(bed, ended)[0] is FailureCause.INFRA, ended
         assert len(bed.warcs()) == (kept if fault == "full" else 0)
     finally:
         subprocess.run(["umount", "-l", bed.output], capture_output=True, check=False)
@@ -206,7 +207,7 @@ def test_storage_that_is_not_mounted_is_told_by_its_missing_sentinel(bed: Bed, t
 
     assert refused.code == 1
     assert not left
-    assert _meaning(bed, refused)[0] is CrawlerStatus.INFRA
+    assert _meaning(bed, refused)[0] is FailureCause.INFRA
     assert accepted.code == 0
 
 
@@ -218,7 +219,7 @@ def test_store_root_elsewhere_is_a_configuration_error(bed: Bed, tmp_path: Path)
     refused = bed.run(ONLY_WARCS, "--store-root", str(elsewhere))
 
     assert refused.code == 2
-    assert _meaning(bed, refused)[0] is CrawlerStatus.CONFIG
+    assert _meaning(bed, refused)[0] is FailureCause.CONFIG
 
 
 def test_a_disk_that_takes_no_more_stops_the_container_and_keeps_what_is_there(bed: Bed) -> None:
@@ -227,7 +228,7 @@ def test_a_disk_that_takes_no_more_stops_the_container_and_keeps_what_is_there(b
     ended = bed.run_installed(ONLY_WARCS, before=("prlimit", "--fsize=200000"))
 
     assert ended.code == 1
-    assert _meaning(bed, ended)[0] is CrawlerStatus.INFRA
+    assert _meaning(bed, ended)[0] is FailureCause.INFRA
     assert len(bed.warcs()) == 1
 
 
@@ -292,7 +293,7 @@ def test_wrong_usage_ends_with_2_before_anything_is_touched(bed: Bed, wrong: tup
     assert "archive-tool: error:" in ended.err
     assert bed.raw_calls() == []
     assert list(bed.output.iterdir()) == []
-    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (FailureCause.CONFIG, None)
 
 
 def test_a_state_that_cannot_be_kept_ends_the_run_and_its_container(bed: Bed) -> None:

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.jobs.endings import FailureCause
 from holdfast.zimit.docker import crawl_environment, docker_environment, tool_environment
 from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
-    CrawlerStatus,
     classify_error,
     classify_exit,
     is_complete,
     is_warc_complete,
 )
 
-INFRA, CONFIG, FAILED = CrawlerStatus.INFRA, CrawlerStatus.CONFIG, CrawlerStatus.FAILED
+INFRA, CONFIG, FAILED = FailureCause.INFRA, FailureCause.CONFIG, FailureCause.FAILED
 
 
 @pytest.mark.parametrize("code", [107, errno.EIO, errno.ETIMEDOUT, 101, 111, 113, errno.ENOSPC, 116, errno.EROFS])
@@ -68,7 +68,7 @@ def _log(folder: Path, *lines: str) -> None:
         ("something else", FAILED),
     ],
 )
-def test_the_end_of_the_log_tells_the_class(tmp_path: Path, line: str, status: CrawlerStatus) -> None:
+def test_the_end_of_the_log_tells_the_class(tmp_path: Path, line: str, status: FailureCause) -> None:
     _log(tmp_path, line)
 
     assert classify_exit(1, tmp_path) == (status, None)
