@@ -406,7 +406,7 @@ def _rewrite(source: ByteSource, report: RepairReport, target: Path, now: dateti
     patches: list[Region | tuple[int, bytes]] = [*report.holes, *report.mended]
     with target.open("wb") as file:
         for patch in sorted(patches, key=itemgetter(0)):
-            _copy(source, at, patch[0], file.fileno())
+            copy_bytes(source, at, patch[0], file.fileno())
             if not isinstance(patch, Region):
                 start, header = patch
                 _write_all(file.fileno(), header)
@@ -417,7 +417,7 @@ def _rewrite(source: ByteSource, report: RepairReport, target: Path, now: dateti
             for piece in filler or ():
                 _write_all(file.fileno(), piece)
             at = patch.offset + patch.length
-        _copy(source, at, report.tail, file.fileno())
+        copy_bytes(source, at, report.tail, file.fileno())
         os.fsync(file.fileno())
 
 
@@ -440,11 +440,12 @@ def _keep(path: Path, bad: Path, source: ByteSource) -> None:
 
 def _write(path: Path, source: ByteSource, start: int, end: int) -> None:
     with path.open("wb") as file:
-        _copy(source, start, end, file.fileno())
+        copy_bytes(source, start, end, file.fileno())
         os.fsync(file.fileno())
 
 
-def _copy(source: ByteSource, start: int, end: int, fd: int) -> None:
+def copy_bytes(source: ByteSource, start: int, end: int, fd: int) -> None:
+    """Write a range of bytes to an open file; raise OSError if they end early, or if the disk fails."""
     at = start
     while at < end:
         piece = source.at(at, min(_PIECE_BYTES, end - at))

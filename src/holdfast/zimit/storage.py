@@ -19,9 +19,10 @@ from holdfast.clock import Clock, digits14
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.gzip_streams import GZIP, DeflateStream, EndOfInput
 from holdfast.records import Operator, from_row, record
-from holdfast.warc.member import ByteSource, open_source
+from holdfast.warc.member import open_source
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, Record, read_records
+from holdfast.warc.repair import copy_bytes
 from holdfast.warc.verify import verify_file
 from holdfast.zimit.logs import crawl_statistics
 from holdfast.zimit.outcome import is_storage_errno
@@ -48,8 +49,6 @@ from holdfast.zimit.warc_files import (
     warcs_below,
     warcs_in,
 )
-
-_PIECE = 1024 * 1024
 
 
 @record
@@ -464,8 +463,7 @@ def _write_smaller(path: Path, target: Path, spans: Sequence[tuple[int, int, boo
         with open_source(path) as source, target.open("xb") as out:
             for offset, length, drop in spans:
                 if not drop:
-                    _copy(source, offset, length, out.write)
-            out.flush()
+                    copy_bytes(source, offset, offset + length, out.fileno())
             os.fsync(out.fileno())
     except OSError as exc:
         raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
@@ -487,13 +485,3 @@ def _is_dropped(record: Record) -> bool:
                 raise
     record.drain()
     return drop
-
-
-def _copy(source: ByteSource, offset: int, length: int, write: Callable[[bytes], int]) -> None:
-    while length:
-        piece = source.at(offset, min(length, _PIECE))
-        if not piece:
-            raise Invalid("the file became shorter while it was copied; nothing was changed")
-        write(piece)
-        offset += len(piece)
-        length -= len(piece)
