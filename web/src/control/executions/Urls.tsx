@@ -38,6 +38,7 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetching } = useUrls(id, wanted, isRunning);
   const go = (change: Partial<AskedRun>) => void navigate({ to: "/control/executions/$id", params: { id: String(id) }, search: readAskedRun({ ...asked, tab: "urls", ...change }), replace: true });
   const rows = data?.pages.flatMap((page) => page.items) ?? [];
+  const isFiltered = Boolean(asked.status ?? asked.kind ?? asked.reason ?? asked.host ?? asked.q);
   return (
     <div className="space-y-3">
       <form role="search" className="grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-4" onSubmit={(event) => event.preventDefault()}>
@@ -53,7 +54,7 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
       {asked.reason && <p><Button onClick={() => go({ reason: undefined })}><X aria-hidden className="size-4" /><span>{t("reasonIs", { reason: reasonText(asked.reason) })}</span><span className="sr-only">{t("removeFilter")}</span></Button></p>}
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <div className="min-h-48" aria-busy={isFetching && !data}>
-        <DataTable caption={t("urlsCaption")} rows={rows} keyOf={(row) => row.id} empty={<p className="text-soft">{t(!data ? "loading" : hasNextPage ? "noneYet" : "noMatch")}</p>} columns={[
+        <DataTable caption={t("urlsCaption")} rows={rows} keyOf={(row) => row.id} empty={<p className="text-soft">{t(!data ? "loading" : hasNextPage ? "noneYet" : isFiltered || isRunning ? "noMatch" : "noRequests")}</p>} columns={[
           { head: t("address"), cell: (row) => <span className="break-all">{row.url}</span> },
           { head: t("outcome"), cell: (row) => <Outcome row={row} /> },
           { head: t("see"), cell: (row) => <Links row={row} /> },

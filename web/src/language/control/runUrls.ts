@@ -49,6 +49,7 @@ export const t = room("runUrls", {
   "removeFilter": ", remove this filter",
   "urlsCaption": "Addresses of this run",
   "noneYet": "None among the first addresses; continue with More.",
+  "noRequests": "This run requested no pages: it imported files, or ended before it started. Its captures are in search.",
   "noMatch": "No matches. Choose another outcome or kind, or shorten the search.",
   "address": "Address",
   "see": "See",

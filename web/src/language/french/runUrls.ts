@@ -48,6 +48,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   "removeFilter": ", retirer ce filtre",
   "urlsCaption": "Adresses de cette collecte",
   "noneYet": "Aucune parmi les premières adresses ; continuez avec Plus.",
+  "noRequests": "Cette collecte n'a demandé aucune page : elle a importé des fichiers, ou s'est terminée avant de commencer. Ses captures sont dans la recherche.",
   "noMatch": "Aucun résultat. Choisissez un autre résultat ou une autre sorte, ou raccourcissez la recherche.",
   "address": "Adresse",
   "see": "Voir",
