@@ -180,7 +180,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
-    routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=_QUERY_CHARS)
+    routed = HostRouting(hosts, app=app, replay=replay, lifespan=inner, refuse=refuse, query_chars=_QUERY_CHARS)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
     # This layer is the outermost, so that a rejection has an id and a log line, too.
     kinds = kinds_of((*inner.state.routes.routes, *replay_inner.state.routes.routes))

@@ -99,7 +99,7 @@ class ResponseCache:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. The route words all errors: what fails here is passed on."""
         # The guard of the route rejects an invalid credential.
-        is_get = scope["type"] == "http" and scope["method"] == "GET"
+        is_get = scope["method"] == "GET"
         if not is_get or credential_error(scope) is not None or not self._paths.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return

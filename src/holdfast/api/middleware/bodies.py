@@ -92,9 +92,6 @@ class Bodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or reject its body with 408, 413, 415 or 422."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         headers = Headers(scope=scope)
         # HTTP/1.1: a request with neither has no body.
         has_body = "content-length" in headers or "transfer-encoding" in headers

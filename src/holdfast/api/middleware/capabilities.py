@@ -27,7 +27,7 @@ class Capabilities:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; reject invalid or expired capabilities, whatever the path."""
-        text, rest = split_root(scope["path"]) if scope["type"] == "http" else ("", "")
+        text, rest = split_root(scope["path"])
         if not text:
             with seen_by(PUBLIC):
                 await self._app(scope, receive, send)

@@ -150,9 +150,6 @@ class CorsOrigins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; without an Origin, add only Vary."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         if not any(name == b"origin" for name, _ in scope["headers"]):
             await self._app(scope, receive, _marked(send, None))
             return
@@ -215,7 +212,7 @@ class HeadRequests:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+        if scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
         refused = False

@@ -47,15 +47,17 @@ class HostRouting:
         *,
         app: ASGIApp,
         replay: ASGIApp,
+        lifespan: ASGIApp,
         refuse: Callable[[HoldfastError], ASGIApp],
         query_chars: int,
     ) -> None:
-        self._hosts, self._app, self._replay, self._refuse, self._query_chars = hosts, app, replay, refuse, query_chars
+        """Route HTTP requests to `app` or `replay`, so that their layers never see anything else."""
+        self._hosts, self._app, self._replay, self._lifespan = hosts, app, replay, lifespan
+        self._refuse, self._query_chars = refuse, query_chars
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; lifespan events go to the application."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self._lifespan(scope, receive, send)
         # No route supports it, and a handshake would bypass the other layers.
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})

@@ -55,9 +55,6 @@ class Principals:
             return ANONYMOUS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         state = scope.setdefault("state", {})
         state["principal"] = ANONYMOUS
         try:
@@ -178,9 +175,6 @@ class Viewers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request for its viewer; threads that work on the response have the same access."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         is_member = principal_of(scope).role.is_at_least(Role.MEMBER)
 
         async def marked(message: Message) -> None:

@@ -108,7 +108,7 @@ class RateLimits:
         self._app, self._rates, self._settings, self._permissions = app, rates, settings, permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not self._settings.api.rate_limiting:
+        if not self._settings.api.rate_limiting:
             await self._app(scope, receive, send)
             return
         principal = principal_of(scope)

@@ -116,7 +116,7 @@ class UsageCounts:
         self._app, self._tally = app, tally
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        use = usage_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        use = usage_of(scope["method"], scope["path"])
         if use is None:
             await self._app(scope, receive, send)
             return

@@ -28,7 +28,7 @@ class WebPages:
         self._app, self._files, self._settings = app, files, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        is_read = scope["method"] in ("GET", "HEAD")
         found = self._files.find(scope["path"]) if is_read else None
         if found is None:
             is_page = is_read and _wants_a_page(scope)
