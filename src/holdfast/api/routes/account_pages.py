@@ -58,8 +58,8 @@ from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 router = LazyRouter(tags=["account"], include_in_schema=False, any_query=True)
-_STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
-_SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
+_FOLDER = Path(__file__).parents[1]
+_FILES = {name: (_FOLDER / name).read_text("utf-8") for name in ("account.css", "setup.js", "style.css")}
 # Use `same-origin`: with `no-referrer` a browser sends `Origin: null`.
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 _MAX_FIELDS = 30
@@ -76,15 +76,13 @@ _MAY = {
 
 
 @router.get("/account.css", Permission.READ)
-def account_style() -> Response:
-    """Return the style sheet of these pages."""
-    return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
-
-
 @router.get("/setup.js", Permission.READ)
-def setup_script() -> Response:
-    """Return the script that sends the secret of a one-time link."""
-    return Response(_SCRIPT, media_type="text/javascript", headers={"Cache-Control": "public, max-age=3600"})
+@router.get("/style.css", Permission.READ)
+def page_file(request: Request) -> Response:
+    """Return a style sheet of these and other plain pages, or the script that sends the secret of a one-time link."""
+    name = request.url.path.removeprefix("/")
+    media_type = "text/javascript" if name.endswith(".js") else "text/css"
+    return Response(_FILES[name], media_type=media_type, headers={"Cache-Control": "public, max-age=3600"})
 
 
 def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head: str = "") -> HTMLResponse:

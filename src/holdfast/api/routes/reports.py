@@ -10,14 +10,14 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.origins import demand_own_origin
-from holdfast.api.routes.archive import STYLE, page
+from holdfast.api.routes.archive import page
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, Words, check_fields
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_id, encode_cursor
@@ -182,12 +182,6 @@ _CATEGORIES = {
 }
 _FIELDS = ("category", "description", "snapshotId", "originalUrl", "reporterEmail", "pageUrl", "website")
 _MAX_FIELDS = 20
-
-
-@form_router.get("/style.css", Permission.READ)
-def style() -> Response:
-    """Return the style sheet of this host's pages."""
-    return Response(STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
 
 
 @form_router.get("/report", Permission.READ)

@@ -9,6 +9,7 @@ from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query
 
+from holdfast.api.schemas.base import checked_text
 from holdfast.errors import Invalid
 from holdfast.records import Public, record
 
@@ -71,8 +72,11 @@ def decode_cursor(cursor: str | None, *kinds: type[str] | type[int]) -> Sequence
     for part in place:
         if isinstance(part, int) and not -(1 << 63) <= part < 1 << 63:
             raise BadCursor
-        if isinstance(part, str) and ("\x00" in part or not _is_text(part)):
-            raise BadCursor
+        if isinstance(part, str):
+            try:
+                checked_text(part)
+            except ValueError:
+                raise BadCursor from None
     return place
 
 
@@ -86,11 +90,3 @@ def decode_id(cursor: str | None) -> int | None:
     """Return the one number of a cursor, None without one; raise BadCursor if it holds anything else."""
     place = decode_ints(cursor, 1)
     return None if place is None else place[0]
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
