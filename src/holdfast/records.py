@@ -91,7 +91,7 @@ class Spelling(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RecordField:
     """A field of a record that has an audience."""
 
     name: str
@@ -111,7 +111,7 @@ class Documented:
 
 
 @cache
-def shown_fields(cls: type) -> tuple[Shown, ...]:
+def shown_fields(cls: type) -> tuple[RecordField, ...]:
     """Return the fields and properties of a record that have an audience, in order."""
     hints = get_type_hints(cls, include_extras=True)
     declared = {one.name: hints[one.name] for one in dataclasses.fields(cls)}
@@ -127,7 +127,7 @@ def shown_fields(cls: type) -> tuple[Shown, ...]:
             schema = next((mark for mark in marks if isinstance(mark, str)), None)
             kind = next((mark.type for mark in marks if isinstance(mark, Documented)), get_args(hint)[0])
             is_left_out = Absent.IF_NONE in marks
-            found.append(Shown(name=name, type=kind, audience=audience, schema=schema, is_left_out=is_left_out))
+            found.append(RecordField(name=name, type=kind, audience=audience, schema=schema, is_left_out=is_left_out))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from holdfast.api.routes.captures import pack_capture
+from holdfast.api.routes.snapshots import pack_capture
 from holdfast.api.web_files import WebFiles
 from holdfast.changes.compute import compute_pending
 from holdfast.db.migrate import upgrade

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.routes import job_logs, jobs, sources
+from holdfast.api.routes import executions, jobs, sources
 from holdfast.db.models import Execution, Job
 from holdfast.index.capture_queries import captured_by
 from holdfast.withdrawals.hiding import hide
@@ -20,7 +20,7 @@ from tests.client import asking
 JSON = {"content-type": "application/json"}
 WRITING = sorted(
     (sorted(route.methods or ())[0], route.path.replace("{id}", "1"))
-    for module in (jobs, jobs, job_logs, jobs, sources)
+    for module in (jobs, jobs, executions, jobs, sources)
     for route in module.router.routes
     if isinstance(route, APIRoute) and "GET" not in (route.methods or ())
 )

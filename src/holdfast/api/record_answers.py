@@ -25,7 +25,7 @@ from starlette.responses import Response
 from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
-from holdfast.records import Audience, Shown, Spelling, encode, is_record, repeated_fields, shown_fields, spelled
+from holdfast.records import Audience, RecordField, Spelling, encode, is_record, repeated_fields, shown_fields, spelled
 
 Schema = dict[str, Any]
 _AUDIENCE: ContextVar[Audience] = ContextVar("audience", default=Audience.PUBLIC)
@@ -155,7 +155,7 @@ def _record_schema(cls: type, inner: tuple[Any, ...], spelling: Spelling, compon
     }
 
 
-def _named_schema(field: Shown, components: dict[str, Schema]) -> Schema | None:
+def _named_schema(field: RecordField, components: dict[str, Schema]) -> Schema | None:
     """Add a field's own schema (`_NAMED`) to the components and return a reference to it; None without one."""
     if field.schema is None:
         return None

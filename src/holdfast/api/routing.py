@@ -24,15 +24,14 @@ from fastapi import Depends
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette._utils import get_route_path
-from starlette.datastructures import QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.api.errors import AdminTokenMissing, FieldRefused, UnknownParameter, answers
-from holdfast.api.origins import is_own_origin
+from holdfast.api.errors import AdminTokenMissing, FieldRefused, OriginRefused, UnknownParameter, answers
 from holdfast.api.record_answers import answer_for, encoding, has_records
 from holdfast.auth.credentials import is_same
 from holdfast.auth.errors import CrossSiteRefused, RoleTooLow, Unauthenticated
@@ -412,6 +411,20 @@ async def check_permission(request: Request) -> None:
     if request.method not in SAFE_METHODS and principal.way is SignInWay.SESSION:
         _demand_same_site(request, settings, permission)
     answer_for(principal)
+
+
+def demand_own_origin(request: Request, *, is_required: bool = False) -> None:
+    """Raise OriginRefused if a page of another origin sent the request, or, if required, none of our own did."""
+    origin = request.headers.get("origin")
+    if is_required if origin is None else not is_own_origin(origin, request.scope, request.app.state.archive.settings):
+        raise OriginRefused
+
+
+def is_own_origin(origin: str, scope: Scope, settings: Settings) -> bool:
+    """Return whether a page of this host sent a request. `null` is rejected: sandboxed archived pages send it."""
+    # Accept the configured one, too: a TLS proxy may forward neither the scheme nor the Host that a browser used.
+    host = Headers(scope=scope).get("host")
+    return origin in (f"{scope.get('scheme', 'http')}://{host}", settings.site_origin)
 
 
 def _demand_same_site(request: Request, settings: Settings, permission: Permission) -> None:

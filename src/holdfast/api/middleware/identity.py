@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.origins import is_own_origin
-from holdfast.api.routing import SAFE_METHODS, PathPermissions, principal_of
+from holdfast.api.routing import SAFE_METHODS, PathPermissions, is_own_origin, principal_of
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of, is_same
 from holdfast.auth.errors import CredentialWrong

@@ -14,7 +14,6 @@ from holdfast.api.routes import (
     account_pages,
     admin,
     archive,
-    captures,
     changes,
     domains,
     editions,
@@ -25,7 +24,6 @@ from holdfast.api.routes import (
     frontier,
     frontier_v1,
     health,
-    job_logs,
     jobs,
     live,
     mcp,
@@ -42,7 +40,6 @@ from holdfast.api.routes import (
     streams,
     takedowns,
     uploads,
-    users,
     webhooks,
 )
 from holdfast.api.routing import LazyRouter
@@ -58,7 +55,6 @@ ROUTERS: Final[tuple[LazyRouter, ...]] = (
     replay.raw_router,
     search.router,
     snapshots.router,
-    captures.router,
     snapshots.pages_router,
     replay.cdx_router,
     replay.router,
@@ -70,7 +66,7 @@ ROUTERS: Final[tuple[LazyRouter, ...]] = (
     sources.admin_router,
     jobs.router,
     executions.router,
-    job_logs.router,
+    executions.logs_router,
     jobs.scheduler_router,
     admin.jobs_router,
     reports.admin_router,
@@ -94,7 +90,7 @@ ROUTERS: Final[tuple[LazyRouter, ...]] = (
     reference.router,
     account.router,
     account_pages.router,
-    users.router,
+    account.users_router,
 )
 """Routers of the application's host. If the paths of two routes overlap, the first one wins."""
 
@@ -103,6 +99,6 @@ REPLAY_ROUTERS: Final[tuple[LazyRouter, ...]] = (
     replay.cdx_router,
     replay.router,
     renderer.router,
-    replay.stray_router,
+    replay.fallback_router,
 )
 """Routers of the replay host: public content only, archived pages included."""

@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from holdfast.api.account_words import COOKIE, speak, spoken, t
 from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import status_of
-from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.account import (
     PasswordForm,
     SignInForm,
@@ -31,7 +30,7 @@ from holdfast.api.routes.account import (
     password_changed,
     token_made,
 )
-from holdfast.api.routing import LazyRouter, PrincipalDep
+from holdfast.api.routing import LazyRouter, PrincipalDep, demand_own_origin
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
 from holdfast.auth.credentials import is_same

@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.api.dependencies import ArchiveDep, SearchDep
 from holdfast.api.heavy import heavy_result
-from holdfast.api.origins import demand_own_origin
-from holdfast.api.routing import LazyRouter, PrincipalDep
+from holdfast.api.routing import LazyRouter, PrincipalDep, demand_own_origin
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Permission, Role
 

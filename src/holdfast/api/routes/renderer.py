@@ -17,9 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.heavy import Streamed, export
 from holdfast.api.middleware.request_ids import CAPABILITY
-from holdfast.api.routes.captures import pack_capture
 from holdfast.api.routes.replay import origins_here
-from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.routes.snapshots import SnapshotId, pack_capture
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14

@@ -331,7 +331,7 @@ def open_for_members(request: Request) -> HTMLResponse:
     )
 
 
-stray_router = LazyRouter(any_query=True, tags=["replay"])
+fallback_router = LazyRouter(any_query=True, tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -343,7 +343,7 @@ _MODIFIERS = {
 }
 
 
-@stray_router.route(
+@fallback_router.route(
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     "/{target:path}",
     Permission.READ,

@@ -16,9 +16,8 @@ from pydantic.alias_generators import to_camel
 
 from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
-from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.archive import page
-from holdfast.api.routing import LazyRouter
+from holdfast.api.routing import LazyRouter, demand_own_origin
 from holdfast.api.schemas.base import RequestForm, RowId, Words, check_fields
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_id, encode_cursor
 from holdfast.auth.roles import Permission

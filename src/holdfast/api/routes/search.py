@@ -25,8 +25,8 @@ from holdfast.api.dependencies import (
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.plain_searches import results_json
 from holdfast.api.record_answers import record_response
-from holdfast.api.routes.captures import stream_selection
 from holdfast.api.routes.replay import origins_here
+from holdfast.api.routes.snapshots import stream_selection
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.auth.roles import Permission

@@ -24,10 +24,9 @@ from holdfast.api.live.topics import (
     read_figures,
     sample_health,
 )
-from holdfast.api.origins import demand_own_origin
-from holdfast.api.routes.job_logs import Which, execution_of
+from holdfast.api.routes.executions import Which, execution_of
 from holdfast.api.routes.jobs import JobId
-from holdfast.api.routing import LazyRouter, principal_of
+from holdfast.api.routing import LazyRouter, demand_own_origin, principal_of
 from holdfast.auth.roles import Permission
 from holdfast.records import encode
 
