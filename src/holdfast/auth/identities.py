@@ -81,7 +81,7 @@ class Identities:
 
     def flush(self) -> None:
         """Write when sessions and tokens were last used; skip it if the database is unavailable."""
-        # Not with each request: reading changes nothing, and a crawl would wait for the writer's lock.
+        # Do not update it with each request: a crawl would wait for the writer's lock.
         with self._lock:
             sessions, self._sessions = self._sessions, {}
             tokens, self._tokens = self._tokens, {}

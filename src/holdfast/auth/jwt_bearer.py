@@ -22,7 +22,7 @@ SECRET_BYTES = 32
 """RFC 7518, 3.2: the key must be at least as long as the hash."""
 _MAX_CHARS = 4096
 _NAME_CHARS = 64
-# Clocks of two machines differ.
+# Tolerance for different clocks of two machines.
 _LEEWAY_S = 30
 _CLAIMS = ("exp", "iat", "aud", "iss", "sub")
 
@@ -45,7 +45,7 @@ class JwtBearer:
         demand_strong_secret(settings)
         self._settings, self._clock = settings, clock
         self._key = None if settings.jwt_secret is None else settings.jwt_secret.get_secret_value()
-        # Loaded by name: with all that it can verify it takes 50 ms, and few archives set a secret.
+        # Import it by name: it takes 50 ms, and few archives set a secret.
         self._jwt: Any = None if self._key is None else importlib.import_module("jwt")
 
     def looks_like(self, shown: str) -> bool:
@@ -57,7 +57,7 @@ class JwtBearer:
             raise CredentialWrong("the bearer token")
         jwt = self._jwt
         try:
-            # The time is judged below, by our own clock.
+            # The time is checked below, by our own clock.
             checks: Options = {
                 "require": list(_CLAIMS),
                 "verify_exp": False,
@@ -67,7 +67,7 @@ class JwtBearer:
             read = jwt.decode_complete(
                 shown,
                 self._key,
-                # Pinned: the algorithm that a token names is never believed.
+                # Pin the algorithm: never trust the one that a token names.
                 algorithms=["HS256"],
                 audience=self._settings.jwt_audience,
                 issuer=self._settings.jwt_issuer,
@@ -75,7 +75,7 @@ class JwtBearer:
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as exc:
             raise CredentialWrong("the bearer token") from exc
-        # RFC 7515, 4.1.11: what must be understood and is not ends it. We understand no extension.
+        # RFC 7515, 4.1.11: reject a token with a critical extension; we support none.
         if "crit" in read["header"]:
             raise CredentialWrong("the bearer token")
         return self._judged(read["payload"])
@@ -83,16 +83,16 @@ class JwtBearer:
     def _judged(self, claims: dict[str, Any]) -> Principal:
         now = self._clock.now().timestamp()
         issued, expires, starts = claims["iat"], claims["exp"], claims.get("nbf", claims["iat"])
-        # `type(…) is`: true is an int to isinstance, and a text or an endless number is no time.
+        # Use `type(…) is`: true is an int to isinstance, and a string or an infinite number is not a time.
         times_are_whole = all(type(at) in (int, float) and abs(at) < 1e12 for at in (issued, expires, starts))
         if (
             not times_are_whole
             or not max(issued, starts) - _LEEWAY_S <= now < expires + _LEEWAY_S
-            # A token that never ends cannot be taken back.
+            # A token that never expires cannot be revoked.
             or not 0 < expires - issued <= _MAX_S
         ):
             raise CredentialWrong("the bearer token")
-        # Without a role it is refused: members see more than the public, and the other system has not said so.
+        # Reject it without a role: members see more than the public, so the other system must state it.
         subject, role = claims["sub"], claims.get("role")
         if not isinstance(subject, str) or not subject.isprintable() or not 0 < len(subject) <= _NAME_CHARS:
             raise CredentialWrong("the bearer token")

@@ -34,7 +34,7 @@ def known_browser(user: User | None, mark: str | None, *, now: datetime) -> str 
         return None
     said, _, signature = mark.rpartition(".")
     ends, _, name = said.partition(".")
-    # The signature first: an unsigned mark is not read.
+    # Check the signature first: an unsigned mark is not read.
     if not hmac.compare_digest(signature, _signed(user.id, user.password_hash, said)):
         return None
     return name if int(ends) > now.timestamp() else None

@@ -32,7 +32,7 @@ from holdfast.types import FetchRequest
 
 AskProvider = Callable[[FetchRequest], Awaitable[bytes]]
 """Returns the body of a successful response; raises ProviderFailed otherwise."""
-# Signed with a key that only the provider has: never `none`, and never a secret that we share with it.
+# Algorithms with a key that only the provider has: never `none`, and never a secret that we share with it.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _REMEMBERED_S = 600.0
 _LEEWAY_S = 60
@@ -96,7 +96,7 @@ class IdentityProvider:
         """Return the user who came back; raise ProviderRefused if the provider refused, or a check fails."""
         if not hmac.compare_digest(answer.get("state", "").encode(), flow.state.encode()):
             raise ProviderRefused("this answer belongs to another sign-in; start again")
-        # RFC 9207: an answer of another provider must not be taken to this one.
+        # RFC 9207: a response of another provider must not be sent to this one.
         if answer.get("iss", self._issuer) != self._issuer:
             raise ProviderRefused("this answer comes from another identity provider; start again")
         if "error" in answer or not answer.get("code"):
@@ -158,7 +158,7 @@ class IdentityProvider:
             sub={"essential": True},
             nonce={"essential": True, "value": nonce},
         )
-        # A key that is not known yet: the provider may have changed its keys since they were asked for.
+        # The key is unknown: the provider may have changed its keys since they were fetched.
         for is_fresh in (False, True):
             try:
                 found = await self._remembered(await self._endpoint("jwks_uri"), fresh=is_fresh)
@@ -170,7 +170,7 @@ class IdentityProvider:
                     _log.warning("auth.provider_token_refused", message=str(exc))
                     raise ProviderRefused("what the identity provider says is not signed as it must be") from exc
                 continue
-            # OpenID Connect Core, 3.1.3.7: with several audiences, the one that it was made for.
+            # OpenID Connect Core, 3.1.3.7: with several audiences, `azp` names the client of the token.
             if claims.get("azp", self._client_id) != self._client_id:
                 raise ProviderRefused("the identity provider's answer is for another application")
             return dict(claims)
@@ -198,7 +198,7 @@ class IdentityProvider:
 
     async def _endpoint(self, name: str) -> str:
         url = (await self._metadata()).get(name)
-        # Secrets go there: not in the clear, unless the whole provider is reached that way.
+        # Secrets are sent there: never in clear text, unless the whole provider uses http.
         if not isinstance(url, str) or urlsplit(url).scheme not in ("https", urlsplit(self._issuer).scheme):
             raise ProviderFailed(f"the identity provider names no {name} that can be used")
         return url
@@ -208,7 +208,7 @@ class IdentityProvider:
         now = self._clock.monotonic()
         if kept is None or fresh or now - kept[0] > _REMEMBERED_S:
             kept = (now, await self._asked(url, headers=(("Accept", "application/json"),)))
-            # At most the two of this provider: their addresses come from its settings and its own metadata.
+            # At most two, of this provider: their URLs come from the settings and its own metadata.
             self._documents = {**dict(list(self._documents.items())[-1:]), url: kept}
         return kept[1]
 

@@ -12,12 +12,12 @@ from holdfast.auth.errors import PasswordRefused
 MIN_CHARS = 12
 MAX_BYTES = 256
 """Longer passwords are rejected before hashing: hashing a megabyte would let strangers waste our CPU."""
-# Characters that are looked at: some are typed as three and kept as one.
+# Most characters to read: some are typed as three and stored as one.
 _MAX_GIVEN = 4 * MAX_BYTES
 # OWASP's first choice of 19 MiB and two passes: 50 ms and little enough memory for several at once. RFC 9106's 64 MiB
 # with four lanes takes 220 ms of CPU here, and a flood of sign-ins would take the server down.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-# Of no password at all; verified where there is no user, so that both answers take the same time.
+# The hash of no password, verified for unknown users, so that both responses take the same time.
 _NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -36,7 +36,8 @@ def hash_password(password: str, *, name: str = "") -> str:
 def is_password(stored: str | None, given: str) -> bool:
     """Verify a password; takes as long if no hash is stored."""
     text = unicodedata.normalize("NFKC", given[:_MAX_GIVEN]).encode("utf-8", "surrogatepass")
-    # Cut off and not refused: an answer that comes sooner would tell something, and no kept password is that long.
+    # Truncate it instead of rejecting it: a faster response would reveal something, and no stored password is that
+    # long.
     fits = len(given) <= _MAX_GIVEN and len(text) <= MAX_BYTES
     try:
         return _HASHER.verify(stored or _NOBODY, text[:MAX_BYTES]) and stored is not None and fits

@@ -37,7 +37,7 @@ class Principal:
     """When a token expires; None for any other way of signing in."""
 
     def may(self, permission: Permission) -> bool:
-        # Reading the control room and explaining were a part of operating it once: such tokens go on.
+        # The scope `operate` once included reading the control room and explaining: such tokens stay valid.
         is_part = permission in (Permission.WATCH, Permission.EXPLAIN)
         granting = (permission, Permission.OPERATE) if is_part else (permission,)
         if self.scopes is not None and permission is not Permission.READ and self.scopes.isdisjoint(granting):

@@ -38,14 +38,14 @@ def user_by_name(session: Session, name: str) -> User | None:
 
 def locked_user(session: Session, user_id: int) -> User | None:
     """Return a user, reloaded and locked until this transaction ends."""
-    # Not its key: PostgreSQL looks at that whenever a session or a token of the user is written.
+    # Do not lock its key: PostgreSQL checks that whenever a session or a token of the user is written.
     asked = select(User).where(User.id == user_id).with_for_update(key_share=True)
     return session.scalar(asked.execution_options(populate_existing=True))
 
 
 def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | None:
     """Return the user with this subject at an identity provider, locked until the transaction ends."""
-    # Before its sessions: a password change and the disabling of a user lock in this order.
+    # Lock the user before its sessions: a password change and the disabling of a user lock in this order.
     asked = select(User).where(User.issuer == issuer, User.subject == subject)
     return session.scalar(asked.with_for_update(key_share=True))
 
@@ -62,7 +62,7 @@ def users(session: Session, *, after: int, limit: int) -> list[User]:
 
 def administrators(session: Session) -> list[int]:
     """Return the administrators that can sign in, locked until the transaction ends."""
-    # Locked: of two that demote each other at the same moment, the second then finds one left.
+    # Lock them: if two administrators demote each other concurrently, the second then finds one left.
     asked = select(User.id).where(
         User.role == Role.ADMINISTRATOR.value,
         User.disabled_at.is_(None),
@@ -102,7 +102,7 @@ def delete_session(session: Session, digest: bytes) -> int | None:
 
 def delete_expired_sessions(session: Session, *, now: datetime, limit: int) -> None:
     old = select(UserSession.id).where(UserSession.expires_at <= now).order_by(UserSession.expires_at).limit(limit)
-    # They belong to other users, too: waiting for one of them could be a deadlock.
+    # These rows belong to other users, too: waiting for one of them could deadlock.
     session.execute(delete(UserSession).where(UserSession.id.in_(old.with_for_update(skip_locked=True))))
 
 
@@ -117,7 +117,7 @@ def delete_sessions_by_id(session: Session, ids: Sequence[int]) -> None:
 
 def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Mapping[int, datetime]) -> None:
     """Record the last use of sessions and tokens; skip rows that are deleted or locked by another transaction."""
-    # They belong to many users: waiting for one of them, while holding others, could be a deadlock.
+    # These rows belong to many users: waiting for one of them, while holding others, could deadlock.
     free = select(UserSession.id).where(UserSession.id.in_(sessions)).with_for_update(skip_locked=True)
     for session_id in session.scalars(free).all():
         at = sessions[session_id]
@@ -147,8 +147,8 @@ def delete_links(session: Session, user_id: int | None) -> None:
 def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> tuple[int, datetime]:
     """Count one more failure of a key, in a new window if the old one has passed; return the count and its start."""
     insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
-    # Also one that begins a whole window from now: a clock that was ahead has been set back, and the owner of the
-    # account would wait until it is there again.
+    # Also drop one that starts a whole window from now: a clock that was ahead has been set back, and the account's
+    # owner would have to wait until then.
     is_old = or_(SignInFailure.since <= window_began, SignInFailure.since > now + (now - window_began))
     row = session.execute(
         insert.on_conflict_do_update(

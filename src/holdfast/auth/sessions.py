@@ -77,18 +77,18 @@ class SignIn:
             user = queries.user_by_name(session, kept)
             known = known_browser(user, browser.mark, now=self._clock.now())
             attempt = SignInAttempt(account=kept, address=browser.address, known_as=known)
-            # Counted before the password is checked, so that the limit holds for a thousand guesses at once.
+            # Count before checking the password, so that the limit also holds for a thousand concurrent guesses.
             self._throttle.demand_room(session, attempt)
             stored = None if user is None or user.disabled_at is not None else user.password_hash
-        # Outside the transaction: it takes longer than any statement, and SQLite has one writer.
+        # Do this outside the transaction: it takes longer than any statement, and SQLite has one writer.
         if not is_password(stored, password) or user is None or stored is None:
-            # A name that is no user's is now and then a password, in the wrong field.
+            # A name without a user may be a password that was typed into the wrong field.
             _log.warning("auth.sign_in_failed", account=user.name if user else None, address=browser.address)
             raise SignInFailed
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
-            # Locked: a change of the password ends all sessions, also one that starts at the same moment.
+            # Lock the user: a password change ends all sessions, also one that starts at the same time.
             current = queries.locked_user(session, user.id)
-            # Disabled, or its password changed, while the given one was looked at.
+            # The user was disabled, or its password changed, during the check.
             if current is None or current.disabled_at is not None or current.password_hash != stored:
                 raise SignInFailed
             if is_outdated(stored):
@@ -123,13 +123,13 @@ class SignIn:
         try:
             return self._with_identity(identity, browser)
         except UserExists:
-            # A second sign-in of the same new user was quicker: now there is one.
+            # Another sign-in of the same new user was faster and has created it.
             return self._with_identity(identity, browser)
 
     def _with_identity(self, identity: ProviderIdentity, browser: Browser) -> NewSession:
         with (
             self._database.write() as session,
-            # In the name that is kept here: what a provider calls a user may be `admin`, or a page of text.
+            # Use the name stored here: a provider may call a user `admin`, or send a page of text.
             acting(f"{name_of_identity(session, identity)}@{browser.address}"),
         ):
             user = user_of_identity(session, self._clock, identity)
@@ -143,7 +143,7 @@ class SignIn:
         """
         with self._database.write() as session:
             user = find_user(session, user_id)
-            # A session is known: strangers who guess do not keep its owner from a new password.
+            # The session is known: strangers who guess must not keep its owner from setting a new password.
             known = None if keep is None else f"session {keep}"
             attempt = SignInAttempt(account=user.name, address=browser.address, known_as=known)
             self._throttle.demand_room(session, attempt)
@@ -157,7 +157,7 @@ class SignIn:
             now_user = queries.locked_user(session, user_id)
             if now_user is None:
                 raise UserNotFound(user_id)
-            # Its password was changed, or the account disabled, while the given one was looked at.
+            # Its password was changed, or the account disabled, during the check.
             if now_user.password_hash != stored or now_user.disabled_at is not None:
                 raise PasswordRefused("current: the password was changed meanwhile; sign in with the new one")
             self._throttle.forgive(session, attempt)

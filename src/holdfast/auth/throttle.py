@@ -18,8 +18,8 @@ from holdfast.auth.errors import SignInThrottled
 from holdfast.clock import Clock
 from holdfast.values import dataclass
 
-# Failed sign-ins within the window after which the next must wait for its end. Across all addresses an account has more
-# room, or anybody could lock its owner out; a browser that has signed in before is not counted there at all.
+# Failed sign-ins per window; after them the next must wait for its end. Across all addresses an account has a higher
+# limit, otherwise anybody could lock its owner out; a browser that has signed in before does not count there.
 FAILURE_MINUTES = 15
 FAILURES_PER_ACCOUNT_AND_ADDRESS, FAILURES_PER_ADDRESS, FAILURES_PER_ACCOUNT = 10, 30, 100
 
@@ -52,7 +52,7 @@ class SignInAttempt:
 
 
 def _hashed(*parts: str) -> str:
-    # What people type into the field for the name is now and then their password.
+    # People sometimes type their password into the field for the name.
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -81,7 +81,7 @@ class Throttle:
         began = now - self._window
         queries.delete_old_failures(session, window_began=began, limit=_SWEPT)
         limits = self._limits(attempt)
-        # In one order in every process: two transactions that want the same rows never wait for each other.
+        # Use one order in every process, so that two transactions with the same rows cannot deadlock.
         for key in sorted(limits):
             failures, since = queries.count_failure(session, key, now=now, window_began=began)
             if failures > limits[key]:
@@ -89,10 +89,10 @@ class Throttle:
 
     def forgive(self, session: Session, attempt: SignInAttempt) -> None:
         """Uncount a successful attempt, and all failures of this account from the same place."""
-        # In the same order as above.
+        # Use the same order as above.
         for key in sorted(self._limits(attempt)):
             if key == attempt.own_key:
                 queries.forget_failures(session, key)
             else:
-                # Not all of them: an attacker would get the whole count again each time that the owner signs in.
+                # Keep some: otherwise an attacker would get the full limit again each time the owner signs in.
                 queries.forgive(session, [key])

@@ -100,7 +100,7 @@ def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str 
     try:
         session.flush()
     except IntegrityError as exc:
-        # Another process made one of the same name since it was looked for.
+        # Another process has created one with this name since the check.
         raise UserExists(name) from exc
     _record(session, clock, "user.created", user, role=user.role)
     return user
@@ -127,7 +127,7 @@ def change_user(
     if disabled is True and user.disabled_at is None:
         _demand_another(session, user)
         user.disabled_at = clock.now()
-        # As with a new password: no session may start between their end and this commit.
+        # As with a new password, no session may start between their end and this commit.
         session.flush()
         ended = queries.delete_sessions(session, user.id)
         queries.delete_links(session, user.id)
@@ -202,7 +202,8 @@ def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int
 
 def _link_digest(secret: str, *, signs_in: bool = False) -> bytes | None:
     digest = digest_of(secret)
-    # Another digest: a link to choose a password never signs in without changing it, which the owner would not notice.
+    # Use another digest: a link to choose a password must never sign in without changing it, which the owner would not
+    # notice.
     return sha256(b"sign in" + digest).digest() if digest is not None and signs_in else digest
 
 
@@ -241,7 +242,7 @@ def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = 
     link = None if digest is None else queries.find_link(session, digest, now=clock.now())
     if link is None:
         raise LinkSpent
-    # The user first, then links and sessions: a password change locks in this order.
+    # Lock the user first, then links and sessions: a password change locks in this order.
     user = None if link.user_id is None else queries.locked_user(session, link.user_id)
     if not queries.take_link(session, link.id):
         raise LinkSpent
@@ -277,7 +278,7 @@ def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity)
         try:
             change_user(session, clock, user.id, role=identity.role)
         except LastAdministrator:
-            # The only one left who could mend a wrong claim.
+            # This is the only administrator left who could correct a wrong claim.
             log.get().warning("auth.last_administrator_kept", user=user.name)
     return user
 

@@ -249,7 +249,8 @@ class Importer:
         except Unavailable as exc:
             if is_ours:
                 raise
-            # A file of another is at fault itself, and stops no other; one that we unpacked lies on the archive's disk.
+            # An error of a user's file concerns only that file; an error of one that we unpacked concerns the archive's
+            # disk.
             raise Invalid(str(exc)) from exc
 
     def _demand_faithful(self, path: Path, inspected: InspectedFile, name: str) -> None:
@@ -330,7 +331,7 @@ class Importer:
             return None
         try:
             path = roots.locate(self._options.home, str(stored.path))
-        except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
+        except roots.StrayFile:  # a row that points elsewhere: the indexer rejects and reports it
             return None
         # A missing folder is unmounted storage: write nothing in its place.
         return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
@@ -346,7 +347,7 @@ class Importer:
                 f"the archive's copy {lost.path} is gone, and this file gives other data today: "
                 "restore the copy from a backup"
             )
-        if sealed.path != lost.path:  # another process has brought it back meanwhile
+        if sealed.path != lost.path:  # another process has restored it meanwhile
             sealed.path.unlink()
         done.how = "brought back"
         _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
@@ -487,7 +488,7 @@ def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedE
     # Do not use `warcs`: the tool itself writes that folder's manifest.
     importer.group = execution_id, folder / KEPT
     (folder / KEPT).mkdir(exist_ok=True)
-    importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
+    importer.keeping = Keeping.LINK  # the folder belongs to the tool, which never changes a sealed file
     for one in importer.run(new):
         if one.state == "imported":
             done.taken_in += 1

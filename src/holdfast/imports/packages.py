@@ -32,8 +32,8 @@ _MEMBER = re.compile(r"archive/(?P<name>[^/\\\x00-\x1f]{1,200}\.(?:warc|warc\.gz
 _ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 _LISTING, _SEAL = "datapackage.json", "datapackage-digest.json"
 _MAX_LISTING_BYTES = 64 * 1024 * 1024
-# Ten terabytes in files of a gigabyte. Each WARC file becomes a row and is read by itself: 20,000 tiny ones kept an
-# import busy for minutes.
+# Enough for ten terabytes in files of a gigabyte. Each WARC file becomes a row and is read separately: 20,000 tiny ones
+# kept an import busy for minutes.
 _MAX_MEMBERS = 10_000
 _MAX_DIRECTORY_BYTES = 8 * 1024 * 1024
 _END = struct.Struct("<4sHHHHIIH")
@@ -114,7 +114,7 @@ class WaczPackage:
         if seal is not None:
             wrong, signature = _check_seal(seal, raw)
             problems += wrong
-        # A broken signature is among the problems, which a strict import refuses.
+        # A broken signature is one of the problems that a strict import rejects.
         notes = [] if signature is None or signature.is_broken else [signature.sentence()]
         return Fixity(stated, tuple(problems), tuple(notes), signature)
 
@@ -149,7 +149,7 @@ class WaczPackage:
     def _refuse_overlaps(self) -> None:
         end = 0
         for info in sorted(self._archive.infolist(), key=lambda one: one.header_offset):
-            # Members that share bytes are how a small file unpacks to petabytes; each of them passes the limit by
+            # A small file can unpack to petabytes if members share bytes; each of them stays within the limit by
             # itself.
             if info.header_offset < end and info.compress_size:
                 raise BadPackage(f"{self._path.name} has members that overlap, as no honest package has")
@@ -225,7 +225,7 @@ def _check_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | Non
     problems = [] if stated == digest else [f"{_LISTING} does not have the digest that {_SEAL} says"]
     if signed is None:
         return problems, None
-    # Loaded for a package that is signed: the library for certificates takes a tenth of a second.
+    # Import it only for a signed package: the library for certificates takes a tenth of a second.
     signature: Signature = importlib.import_module(".signatures", __package__).check_signed_data(signed)
     if signed.get("hash") != digest:
         # The signature may be valid, but for another package.
@@ -251,7 +251,7 @@ def _check_directory(path: Path) -> None:
     """Reject a member list that would take too much memory, before reading it."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        # Where the end record can stand: 22 bytes and a comment of at most 65,535.
+        # Largest distance of the end record from the end: 22 bytes and a comment of at most 65,535.
         file.seek(max(0, size - 65_557))
         tail = file.read()
         at = tail.rfind(b"PK\x05\x06")
@@ -264,7 +264,7 @@ def _check_directory(path: Path) -> None:
             raw = file.read(_END_64.size)
             if len(raw) == _END_64.size and raw.startswith(b"PK\x06\x06"):
                 *_, count, directory_bytes, _ = _END_64.unpack(raw)
-    # zipfile makes an object of every member when a file is opened.
+    # zipfile creates an object for every member when it opens a file.
     if count > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
         raise BadPackage(_too_many(path, count))
 
@@ -276,7 +276,7 @@ def _too_many(path: Path, count: int) -> str:
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
 # Folders of archive-tool's output that are skipped: damaged files, and copies of others.
 ASIDE = ("warcs_quarantine", "warcs_compacted")
-# How names end that an archivist would look for among the files of a folder, and why they are not imported.
+# File endings that an archivist would expect to be imported, and why they are not.
 PASSED_OVER = {
     ".open": "still being written, or left open by a crawl that died; seal it first",
     ".wet": "text taken out of captures, not captures",
@@ -326,7 +326,7 @@ def _take(path: Path, found: FoundFiles, seen: set[tuple[int, int]], *, named: b
     except OSError:
         found.passed_over.append((path, "dangling link"))
         return
-    # By inode: tools leave hard links of one file in several folders.
+    # Compare inodes: tools leave hard links of one file in several folders.
     identity = stat.st_dev, stat.st_ino
     if identity in seen:
         found.passed_over.append((path, "the same file under another name"))
@@ -359,7 +359,7 @@ def _below(folder: Path, discovered: FoundFiles, *, follow_state: bool) -> Itera
             discovered.passed_over += [(path, why) for path, why in outside if why]
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
             discovered.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
-    # Of two names of one file the first is taken: the one in a temporary folder may vanish.
+    # Use the first of two names of one file: the one in a temporary folder may vanish.
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
 
 
@@ -386,7 +386,7 @@ def _tracked(folder: Path) -> list[Path]:
     """
     state = folder / STATE_NAME
     try:
-        # The state file comes with the folder, from anywhere.
+        # The state file comes with the folder and is untrusted.
         if state.stat().st_size > _MAX_STATE_BYTES:
             return []
         listed = json_object(state.read_bytes()).get("temp_dirs_host_paths")

@@ -26,7 +26,7 @@ from holdfast.warc.verify import Advance, RecordProblem
 
 _PIECE_BYTES = 1 << 20
 _MAX_NOTED = 100
-# The ioctl of Linux that lets two files share their blocks until one of them changes.
+# The Linux ioctl that makes two files share their blocks until one of them changes.
 _FICLONE = 0x40049409
 _STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
 _SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -111,7 +111,7 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     try:
         for record in read_records(path, damaged, lambda: pulse(0), with_cut=True):
             inspected.records += 1
-            # Two records at one offset: a member that holds several, of which only the first could be sought.
+            # Two records have one offset: the member contains several, of which replay could seek only the first.
             if record.offset == last:
                 inspected.form = ImportForm.UNSEEKABLE
             last = record.offset
@@ -119,7 +119,7 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
         inspected.damage.append(RecordProblem(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         inspected.damaged += 1
     if inspected.records == 0:
-        # A file with at least one record is imported, however damaged the rest is; without any it is no archive.
+        # Import a file with at least one record, however damaged the rest is; without any it is not an archive.
         raise NotAnArchive(_why_not(path, inspected))
     return inspected
 
@@ -185,8 +185,8 @@ def _settle(fresh: Path, name: str) -> Path:
         while True:
             target = free_name(fresh.parent, name)
             try:
-                # Several workers may fill one folder, and a name that was free a moment ago may be another's now: a
-                # link fails where the name is taken, a rename would write over it.
+                # Several workers may fill one folder, so a free name may be taken a moment later: a link then fails, a
+                # rename would overwrite the file.
                 os.link(fresh, target, follow_symlinks=False)
             except FileExistsError:
                 continue
@@ -204,7 +204,7 @@ def _settle(fresh: Path, name: str) -> Path:
 def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
     """Write a stream to a new file, synced; an incomplete file is deleted."""
     try:
-        # `x`: the name was made by chance, but a file that is there is never written over.
+        # Use `x`: the name is random, but never overwrite an existing file.
         with fresh.open("xb") as out:
 
             def copied() -> Iterator[bytes]:
@@ -239,10 +239,10 @@ def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: A
             sync_directory(target.parent)
             return "linked"
     except OSError:
-        # Another disk, or a system that does not let us: the bytes then.
+        # It is on another disk, or the system does not support links: copy the bytes.
         pass
     if _clone(real, target):
-        # The clone is read back: the original may have changed between the first reading and this one.
+        # Read the clone back: the original may have changed since it was first read.
         if digest_of(target, pulse) == digests:
             return "copied"
         target.unlink()
@@ -267,8 +267,7 @@ def _clone(path: Path, target: Path) -> bool:
 
 def clean_name(name: str, path: Path) -> str:
     """Return a file name that is safe anywhere and has the extension of its content."""
-    # The end of a long name is kept, for the suffix stands there; file systems take 255 bytes, and a name may get a
-    # number.
+    # Keep the end of a long name, which has the suffix; file systems allow 255 bytes, and a name may get a number.
     plain = _STRANGE.sub("_", name).lstrip(".")[-150:] or "archive"
     if _SUFFIX.search(plain):
         return plain

@@ -57,7 +57,7 @@ def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
                 found.problems.append(f"{path} was file {file_id}, which is {by_id[file_id]} now")
             elif path in by_path:
                 found.problems.append(f"{path} was file {file_id} and is file {by_path[path]} now")
-            # Two folders can list one id after a copy of a part of the archive; the first that is met keeps it.
+            # Two folders can list one id after a partial copy of the archive; the first one keeps it.
             elif file_id in found.lost:
                 found.problems.append(f"{path} has the id {file_id} of another file that a manifest lists")
             else:
@@ -78,7 +78,7 @@ def restore_files(
         with raw_db.write() as tx:
             files.restore_file(tx, file_id, sealed, execution_id=folders[folder], now=to_micros(clock.now()))
             if raw_db.dialect == "postgresql":
-                # In the same transaction: a crawl that begins now must not get an id that was just given back.
+                # Use the same transaction: a crawl that starts now must not get an id that was just restored.
                 files.continue_ids(tx)
     return len(lost)
 
@@ -91,7 +91,7 @@ def _execution(database: Database, clock: Clock, home: Path, file_id: int, seale
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
     info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
-    # Folder names are untrusted; one that is not a source code gets a source of its own.
+    # Folder names are untrusted; one that is not a source code gets a new source.
     code = code if is_code(code) else _WITHOUT_SOURCE
     name, base_url = _site_of(code, info)
     backend = "zimit" if (owner / STATE_NAME).is_file() else "native" if info else None
@@ -104,7 +104,7 @@ def _own_info(path: Path, file_id: int) -> dict[str, str]:
         head, block = read_record_at(path, 0, limit=_INFO_BYTES)
     except HoldfastError:  # the indexer reports the problem
         return {}
-    # A copy of another archive's file carries that archive's warcinfo: name and id have to be those of this file.
+    # A copy of another archive's file has that archive's warcinfo: name and id must match this file.
     if head.type != "warcinfo" or head.get("WARC-Filename") != path.name:
         return {}
     lines = block.decode("utf-8", "replace").splitlines()
@@ -123,7 +123,7 @@ def _site_of(code: str, info: Mapping[str, str]) -> tuple[str | None, str | None
 
 
 def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]:
-    # Captures are moved to a larger disk by linking `warcs` there; a walk follows no links but the one it begins at.
+    # Operators move captures to a larger disk by linking `warcs` there; a walk follows no link except its start.
     moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
     for root in (home, *moved, *recorded_roots(home)):
         for parent, folders, names in os.walk(root, followlinks=False):
@@ -141,7 +141,7 @@ def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]
                 continue
             for file_id, sealed in listed.items():
                 path = sealed.path
-                # A file that is gone or of another size would get the ids of records that it no longer holds.
+                # A missing file, or one of another size, would get the ids of records that it no longer contains.
                 if not path.is_file() or path.stat().st_size != sealed.size:
                     problems.append(f"{path} is not there as its manifest says; see: holdfast verify {folder}")
                     continue

@@ -124,7 +124,7 @@ def _value(data: bytes, at: int) -> DerValue:
     start, size = at + 2, data[at + 1]
     if size >= 0x80:
         count = size & 0x7F
-        # Zero means an indefinite length, which DER forbids; four bytes are more than any token here has.
+        # Zero means an indefinite length, which DER forbids; four bytes are longer than any token here.
         if not 0 < count <= _MAX_LENGTH_BYTES:
             raise NotDer("a length without end, or one that is too long")
         size = int.from_bytes(data[start : start + count])
@@ -144,7 +144,7 @@ _DIGESTS: dict[bytes, hashes.HashAlgorithm] = {
     oid("2.16.840.1.101.3.4.2.2"): hashes.SHA384(),
     oid("2.16.840.1.101.3.4.2.3"): hashes.SHA512(),
 }
-# Algorithms that name their digest: RSA and ECDSA with SHA-256, SHA-384 and SHA-512.
+# Algorithms that include their digest: RSA and ECDSA with SHA-256, SHA-384 and SHA-512.
 _SIGNATURES: dict[bytes, hashes.HashAlgorithm] = {
     oid("1.2.840.113549.1.1.11"): hashes.SHA256(),
     oid("1.2.840.113549.1.1.12"): hashes.SHA384(),
@@ -257,7 +257,7 @@ def _attributes(value: DerValue) -> dict[bytes, DerValue]:
     for one in value.parts():
         kind, values = one.expect(SEQUENCE).parts()
         held = values.expect(SET).parts()
-        # With two values under one name, the checked value and the used one could differ.
+        # If one name has two values, the checked and the used one could differ.
         if kind.expect(OID).content in found or len(held) != 1:
             raise Broken("an attribute of the timestamp stands there twice")
         found[kind.content] = held[0]
@@ -325,12 +325,12 @@ def _digest(algorithm: DerValue) -> hashes.HashAlgorithm:
 _MAX_CHARS = 64 * 1024
 _MAX_CERTIFICATES = 16
 _MAX_BUNDLE_BYTES = 16 * 1024 * 1024
-# A server signs first and asks the timestamp authority then, and their clocks differ.
+# A server signs first and then requests the timestamp, and the clocks of both differ.
 _SLACK = timedelta(minutes=10)
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
-# What the library raises of certificates and keys that make no sense; some of it is no ValueError.
+# Exceptions of the library for nonsensical certificates and keys; some are not ValueErrors.
 _NONSENSE = (
     *(ValueError, TypeError, OverflowError, UnsupportedAlgorithm, x509.DuplicateExtension),
     *(x509.InvalidVersion, x509.UnsupportedGeneralNameType),
@@ -339,7 +339,7 @@ _NONSENSE = (
 
 def check_signed_data(signed: dict[str, Any], roots: list[x509.Certificate] | None = None) -> Signature:
     """Verify `signedData` of a package and return the result. `roots` default to those of the system."""
-    # The specification knows both; a certificate beside the signature makes the difference.
+    # The specification has both; a certificate beside the signature distinguishes them.
     kind = "domain" if signed.get("domainCert") else "anonymous"
     by = _domain(signed.get("domain")) if kind == "domain" else _key_name(signed.get("publicKey"))
     finding = Signature(Worth.INVALID, kind, by)
@@ -367,10 +367,11 @@ def system_roots() -> list[x509.Certificate]:
         path = Path(importlib.import_module("certifi").where())
     found = []
     with path.open("rb") as bundle, warnings.catch_warnings():
-        # Bundles hold roots of the nineties with serial numbers that are none; the library tells the terminal so.
+        # Bundles contain roots of the nineties with invalid serial numbers; the library warns about them on the
+        # terminal.
         warnings.simplefilter("ignore")
         for match in _PEM.finditer(bundle.read(_MAX_BUNDLE_BYTES)):
-            with suppress(*_NONSENSE):  # one bad root takes no other with it
+            with suppress(*_NONSENSE):  # an invalid root must not exclude the others
                 found.append(x509.load_pem_x509_certificate(match[0]))
     return found
 
@@ -400,12 +401,12 @@ def _check_domain(signed: dict[str, Any], finding: Signature, roots: list[x509.C
     stamp = _stamp_of(signed)
     if abs(stamp.at - created) > _SLACK:
         raise Broken("it says to be made at another time than its timestamp")
-    # Judged at the moment of the timestamp, not today: certificates of hosts live for weeks, packages for years.
+    # Check validity at the time of the timestamp, not today: certificates of hosts last for weeks, packages for years.
     if not chain[0].not_valid_before_utc <= stamp.at <= chain[0].not_valid_after_utc:
         raise Broken("its certificate was not valid when it was made")
     reasons = [_distrust_of_name(chain, finding.by, stamp.at, roots), _distrust_of_time(stamp, roots)]
     if crossed and reasons[0]:
-        # WACZ Signing and Verification, step 10: a second chain to a root, if the first leads to none.
+        # WACZ Signing and Verification, step 10: try a second chain to a root if the first leads to none.
         reasons[0] = _distrust_of_name(crossed, finding.by, stamp.at, roots)
     why = "; ".join(one for one in reasons if one)
     return finding._replace(worth=Worth.UNTRUSTED if why else Worth.VALID, at=stamp.at, why=why)
@@ -433,7 +434,7 @@ def _stamp_of(signed: dict[str, Any]) -> Stamp:
     certificates = _certificates(signed, "timestampCert") if signed.get("timestampCert") else []
     message = _text(signed, "signature").encode()
     stamp = read_stamp(_base64(signed, "timeSignature"), message, certificates)
-    # Building chains tries combinations: with many certificates it could be made to take very long.
+    # Building chains tries combinations: many certificates could make it take very long.
     if len(stamp.others) > 2 * _MAX_CERTIFICATES:
         raise Broken("the timestamp brings too many certificates")
     if not stamp.certificate.not_valid_before_utc <= stamp.at <= stamp.certificate.not_valid_after_utc:
@@ -461,7 +462,7 @@ def _distrust_of_name(chain: list[x509.Certificate], name: str, at: datetime, ro
 
 def _distrust_of_time(stamp: Stamp, roots: list[x509.Certificate]) -> str:
     if roots:
-        # The library's default policy is for web servers, and refuses certificates that are for timestamps only.
+        # The library's default policy is for web servers, and rejects certificates that are for timestamps only.
         issuers = (
             ExtensionPolicy.permit_all()
             .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, _demand_authority)

@@ -30,7 +30,7 @@ from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, decode, parse
 from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
 
-# One byte more than is parsed, so that the parser notes that the body is longer.
+# Keep one byte more than is parsed, so that the parser records that the body is longer.
 MAX_KEPT_BYTES = MAX_PARSED_BYTES + 1
 _MAX_CODED_BYTES = 32 * 1024 * 1024
 _SNIFFED_BYTES = 512
@@ -73,7 +73,7 @@ def read_body(
     problems = []
     if isinstance(payload, Dechunked) and payload.problem is not None:
         problems.append(payload.problem.value)
-    # Only longer: bodies that are too short are cut off, which is noted elsewhere, or were stored decoded.
+    # Check only for longer bodies: shorter ones are truncated, which is recorded elsewhere, or were stored decoded.
     elif head is not None and not head.is_chunked and _is_longer(head, size):
         problems.append("beyond_content_length")
     if stated and checker is None:
@@ -102,8 +102,8 @@ def _decoded(head: HttpHead, body: RecordBody, *, is_whole: bool) -> RecordBody:
     if not is_whole:
         return body._replace(start=b"", problems=(*body.problems, "too_large"))
     content, problems = decode(head, body.start, _CAPS)
-    # A body that breaks off is kept as far as it went, with its hash. One that we cut gets none: two bodies that agree
-    # up to our own limit need not be the same.
+    # A truncated body is kept, with its hash. A body that we cut gets no hash: two bodies that agree up to our own
+    # limit may differ.
     cut = {"too_large", "ratio_exceeded"} & set(problems)
     return RecordBody(
         start=content[:MAX_KEPT_BYTES],
@@ -131,16 +131,16 @@ def identify(url: str, request_data: str = "") -> Identity:
     normalised = normalised_or_plain(whole)
     group = normalised.partition("?")[0]
     key = url_key(whole)
-    # Only a query is normalised further than a SURT key is, so most addresses are spared a second key.
+    # Only a query is normalised further than a SURT key, so most URLs need no second key.
     page = page_key(url) if request_data else url_key(normalised) if "?" in whole else key
     return Identity(key, hash64(normalised), group, hash64(group), page if page != key else None)
 
 
 CAPTURED = ("response", "resource", "revisit")
-# What our crawl asks for on its own account, as `warc.writer` writes it down.
+# URLs that our crawl requests for itself, as `warc.writer` records them.
 _OWN_PURPOSES = ("robots", "sitemap", "feed")
-# Years in which a capture may have been made. No clock is asked: one that is years behind would give captures other
-# dates, or take them out, when their file is read again.
+# Valid years of a capture. Do not use the clock: one that is years behind would change or drop captures when their file
+# is read again.
 _CREDIBLE_YEARS = range(1990, 2100)
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _PROLOG_BYTES = 2048
@@ -149,7 +149,7 @@ _SITEMAP = re.compile(
     rb"(?:<\?[^>]{0,400}+>\s{0,64}+|<!--[^>]{0,400}+>\s{0,64}+){0,8}+<(?:[A-Za-z0-9]{1,16}:)?(?:urlset|sitemapindex)[\s>]"
 )
 _TYPE_CHARS, _ID_CHARS, _DIGEST_CHARS, _URL_CHARS = 255, 255, 255, 65_536
-# What a page may be called; everything else is hashed and not kept.
+# Types of pages; everything else is hashed and not stored.
 _PAGE_TYPES = frozenset(
     {
         "text/html",
@@ -222,7 +222,7 @@ def is_captured(head: RecordHead) -> bool:
 
 def is_for_crawlers(url: str, body: bytes) -> bool:
     """Return True for files that only crawlers request: robots.txt, or a sitemap of any declared type."""
-    # Kept and replayed like any other, but no page: else search would find it, and it would be listed among changes.
+    # Store and replay it like any other, but not as a page: otherwise search and changes would list it.
     path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[2]
     if path.lower() == "robots.txt":
         return True
@@ -238,7 +238,7 @@ def read_capture(
     """
     head = record.head
     url = _clean(head.url, _URL_CHARS) or ""
-    # Of a record that the file ends in, the digest is of more than is there: no revisit may take it for its original.
+    # If the file ends inside the record, its digest covers missing bytes: no revisit may use it as its original.
     stated = None if record.is_cut else _clean(head.get("WARC-Payload-Digest"), _DIGEST_CHARS)
     is_http = head.type != "resource" and (head.get("Content-Type") or "application/http").lower().startswith(
         "application/http"
@@ -277,13 +277,13 @@ def read_capture(
         _take_revisit(capture, head)
         for _ in payload:
             pass
-        # A revisit has no body to look at: its address and its record's own field have to tell.
+        # A revisit has no body to examine: use its URL and the field of its record.
         own = not capture.is_content or is_for_crawlers(url, b"")
         capture.kind = DocumentKind.OTHER if own else kind_of(b"", capture.media_type)
     else:
         body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=pulse)
         if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
-            # Made before the chunks were taken apart: not as the standard says, and yet the bytes are what they were.
+            # The digest covers the chunked form, against the standard, but the bytes are intact.
             kept = [problem for problem in body.problems if problem != "digest_mismatch"]
             body = body._replace(problems=(*kept, "digest_of_chunks"))
         _take_body(capture, body)
@@ -315,7 +315,7 @@ def _take_head(capture: IndexedCapture, http: HttpHead) -> None:
 
 def _target(url: str, location: str) -> str | None:
     with suppress(UnicodeError):
-        # Servers write UTF-8 where the head was read as Latin-1.
+        # Servers write UTF-8, but the head was read as Latin-1.
         location = location.encode("latin-1").decode("utf-8")
     try:
         return _clean(Base(url).absolute(location), 8192)
@@ -347,7 +347,8 @@ def _take_revisit(capture: IndexedCapture, head: RecordHead) -> None:
 
 def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, problems: list[str]) -> datetime | None:
     """Return the time of a capture: its date or, recorded as a problem, the date of its server or its file."""
-    # The same bytes always give the same answer, whatever the time is here: files are read again, perhaps elsewhere.
+    # The same bytes must always give the same result, whatever this machine's time: files are read again, perhaps
+    # elsewhere.
 
     def credible(moment: datetime) -> bool:
         return moment.year in _CREDIBLE_YEARS
@@ -394,8 +395,8 @@ def request_data(method: str, head: bytes, body: bytes) -> str:
     """Return the suffix that the request's data adds to the URL when its key is built; empty for a GET."""
     if method in ("GET", "HEAD"):
         return "" if method == "GET" else "__wb_method=HEAD"
-    # As pywb and warcio make the key of such a request (`__wb_method`, `__wb_post_data`): their indexes and ours then
-    # agree. A request line is no status line, but the headers below it are read alike.
+    # Build the key of such a request as pywb and warcio do (`__wb_method`, `__wb_post_data`), so that their indexes and
+    # ours agree. A request line is not a status line, but the headers below it are parsed the same way.
     query = _query(parse_head(head), body) if body and method in ("POST", "PUT", "PATCH") else ""
     return f"__wb_method={method}&{query}" if query else f"__wb_method={method}"
 
@@ -472,7 +473,7 @@ OutLink = tuple[int, str, tuple[str, ...]]
 
 _POINTING = " .…»›→>"
 _LETTER = re.compile(r"[^\W\d_]")
-# What links are called that could lead anywhere, in the languages that most pages are in.
+# Link texts that fit any target, in the languages of most pages.
 _TELLS_NOTHING = frozenset(
     (
         *("here", "click here", "this", "this page", "link", "more", "read more", "learn more", "see more", "details"),

@@ -32,7 +32,7 @@ from holdfast.parse.walking import Anchor
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40
 _LANGUAGE_CHARS = 500
-# Below this the model guesses by single letters: 'Home | Contact' comes out as Latin.
+# With fewer letters the model guesses: 'Home | Contact' gives Latin.
 _LANGUAGE_LETTERS = 24
 
 _BOILERPLATE = (
@@ -118,7 +118,7 @@ def detect_language(text: str) -> str | None:
 
 @cache
 def _model() -> Any:
-    # Loaded when first needed: it takes 0.7 s, which a command that indexes nothing need not pay.
+    # Load it when first needed: it takes 0.7 s, which a command that indexes nothing does not need.
     return importlib.import_module("py3langid")
 
 
@@ -162,10 +162,10 @@ class Extractor:
             capture.document_key = document_key(capture, self._mark)
         with self._raw_db.read() as tx:
             known = writing_queries.known_documents(tx, [key[0] for key in _keys(pages)])
-            # What an older extraction made is read again when its body is met.
+            # Parse the document of an older extraction again when its body occurs.
             known = {key: found for key, found in known.items() if found[1] >= DOCUMENT_VERSION}
             linked = writing_queries.shown_together(tx, list(_linked(pages, known)))
-        # Within one batch a body may come any number of times; it is parsed for the first.
+        # A body may occur any number of times in a batch; parse it for the first.
         made: dict[DocumentKey, NewDocument] = {}
         shown: set[tuple[int, DocumentKey]] = set()
         for capture in pages:
@@ -186,7 +186,7 @@ class Extractor:
                 shown.add((capture.identity.url_hash, key))
                 base, hrefs, _ = self._remembered(capture, key)
                 capture.links = outlinks(capture.url, base, hrefs, own_hash=capture.identity.group_hash)
-            # Let go of at once: a batch holds up to 16 MiB of bodies, and what follows needs none of them.
+            # Drop the bodies at once: a batch has up to 16 MiB of them, and the next steps need none.
             capture.body = b""
         return list(made.values())
 

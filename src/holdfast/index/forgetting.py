@@ -10,7 +10,7 @@ from holdfast.index.writing_queries import end_of_slice
 from holdfast.warc.queries import discard_file
 from holdfast.warc.record import ORDINALS
 
-# Snapshots that one transaction takes out: other writers wait for it.
+# Number of snapshots that one transaction removes: other writers wait for it.
 _AT_ONCE = 500
 
 
@@ -23,7 +23,8 @@ def forget_file(raw_db: RawDatabase, clock: Clock, warc_file_id: int) -> int:
     count = 0
     while True:
         with index_transaction(raw_db) as tx:
-            # Each time: a reader that took the file between two slices loses it again, and what it wrote goes, too.
+            # Do this each time: a reader that leased the file between two slices loses it again, and its rows are
+            # removed, too.
             revoke(tx, warc_file_id)
             end = end_of_slice(tx, first, last, limit=_AT_ONCE)
             if end < 0:

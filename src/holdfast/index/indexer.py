@@ -43,7 +43,7 @@ from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
 from holdfast.warc.roots import locate
 
-# Raised with any change that gives a record another row: files that were read before may be read again.
+# Increase it with any change that gives a record another row: files that were read before may then be read again.
 INDEX_VERSION = 3
 _PDF_DEADLINE_S = 20.0
 # How many readers of one file may be killed in a row before every page is parsed in a child, which may crash without
@@ -135,14 +135,14 @@ class Indexer:
                 )
             run.read(locate(self._home, file.path), self._child, self._report, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
-            # Given back at once where that can be; otherwise the lease runs out by itself.
+            # Release it at once if possible; otherwise the lease expires by itself.
             with suppress(Unavailable):
                 lease.give_back()
             raise
         except HoldfastError as exc:
             run.done.error = str(exc)
         except Exception as exc:
-            # An error that was not foreseen ends this file, not the others that wait.
+            # An unexpected error fails this file, not the other waiting ones.
             _log.exception("index.failed", action="index_file", file=file.path)
             run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
@@ -196,14 +196,14 @@ class _Run:
         extractor = Extractor(self._raw_db, child, self._file.template, careful=careful)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
-                # Parsed before the transaction begins: it holds up all other writers, and parsing takes most of the
-                # time.
+                # Parse before the transaction: it blocks all other writers, and parsing takes most of the time.
                 documents = _with_retries(partial(extractor.prepare, captures))
                 progress = self._write(reading, captures, documents, is_last=is_last)
                 report(self._file, progress)
         self._warn_of_repeats(reading, progress)
         reach("index_resolving")
-        # Only now: files of one crawl are read in any order, and revisits in others may wait for originals of this one.
+        # Do this only now: files of one crawl are read in any order, and revisits in others may wait for originals of
+        # this one.
         resolve_late(self._raw_db, self._lease, self._seen, now=to_micros(self._clock.now()))
         reach("index_finishing")
 
@@ -295,7 +295,7 @@ def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     writer = software.lower()
     if backend == "zimit" and writer.startswith("holdfast"):
-        backend = "http_warc"  # archive-tool went on with our own crawl after zimit had failed
+        backend = "http_warc"  # archive-tool continued with our own crawl after zimit had failed
     # Written while the page was fetched, so the record is what the server sent; a cut body is recorded in its own row.
     is_direct = backend in ("browser", "native", "zimit") or any(name in writer for name in _DIRECT_WRITERS)
     fallback = backend in ("http_warc", "playwright_warc")
@@ -334,7 +334,8 @@ def open_indexer(
 ) -> Iterator[Indexer]:
     """Register this process, release leases of dead indexers on this machine, and yield the indexer."""
     folder = home.resolve() / "run"
-    # Before this process registers: what a killed indexer of this machine held is free at once, not after its lease.
+    # Do this before this process registers: it releases the files of a killed indexer on this machine at once, not
+    # after its lease.
     free_dead_indexers(raw_db, clock, folder)
     note_spans(raw_db)
     resolve_some(raw_db, after=random_start(raw_db), now=to_micros(clock.now()))
@@ -349,7 +350,7 @@ def open_indexer(
 def free_dead_indexers(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
     count = 0
     for owner in dead_owners(raw_db, clock, folder=folder):
-        # Crawl processes and workers are cleaned up by their own recovery, which knows what they held.
+        # The recovery of crawl processes and workers cleans up after those, because it knows what they held.
         if owner.kind != KIND:
             continue
         with cleaning_up(raw_db, owner) as ours:

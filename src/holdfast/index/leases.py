@@ -32,9 +32,9 @@ class ReadProgress(NamedTuple):
     warnings: dict[str, Any]
 
 
-# One statement decides and takes: between a look and a write, two readers would both find the file free. An expired
-# lease, or one whose owner has ended, is replaced. The token grows with every lease, so that the previous reader is
-# rejected at its next write.
+# Use one statement to check and lease: with two, two readers could both find the file free. An expired lease, or one
+# whose owner has ended, is replaced. The token grows with every lease, so that the previous reader is rejected at its
+# next write.
 _CLAIM = (
     "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
     " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', ?, ?, ?)"
@@ -48,7 +48,7 @@ _CLAIM = (
 )
 
 
-# What keeps the count of killed readers: a warning of the file, which everybody who looks at it sees.
+# A warning of the file stores the count of killed readers, so that all users see it.
 _KILLED = "reader_killed"
 
 
@@ -78,8 +78,9 @@ def revoke(tx: Transaction, warc_file_id: int) -> None:
 
 def lock_index_writes(tx: Transaction) -> None:
     """Wait for the lock on index writes and hold it until this transaction ends; PostgreSQL only."""
-    # SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
-    # moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on beside.
+    # SQLite has one writer anyway. Without this lock, two readers that store captures of one page and day concurrently
+    # would not see each other's, and both would stay canonical. Parsing, which takes most of the time, continues in
+    # parallel.
     tx.execute("SELECT pg_advisory_xact_lock(?)", (_WRITES_LOCK,))
 
 
@@ -126,7 +127,7 @@ def pending_files(tx: Transaction, *, after: int, now: int, source: str | None =
         " LEFT JOIN owners o ON o.id = r.owner_id"
         " WHERE f.state = 'sealed' AND f.index_state IN ('pending','running') AND f.id > ?"
         " AND (CAST(? AS VARCHAR) IS NULL OR s.code = ?)"
-        # `running` files too: their reader may have died, and then only its lease tells.
+        # Include `running` files: their reader may have died, which only its lease shows.
         " AND (r.lease_expires_at IS NULL OR r.lease_expires_at < ? OR o.ended_at IS NOT NULL)"
         " ORDER BY f.id LIMIT 50",
         (after, source, source, now),
@@ -176,7 +177,7 @@ def latest_runs(session: Session, *, limit: int) -> list[tuple[IndexRun, WarcFil
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-# A reader that is killed keeps its file from the others for so long, unless its run file shows earlier that it is gone.
+# How long a killed reader blocks its file, unless its run file shows earlier that it is gone.
 LEASE_S = 60.0
 _RENEW_S = 10.0
 
@@ -218,7 +219,7 @@ class FileLease:
         if not rows:
             raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
         self._renewed = self._clock.monotonic()
-        # Now and then: a silent reader on another machine is presumed gone.
+        # Renew periodically: other machines presume that a silent reader is gone.
         if self._owner_id is not None and self._renewed - self._beat_at >= _RENEW_S:
             beat_owner(tx, self._clock, self._owner_id)
             self._beat_at = self._renewed
@@ -237,7 +238,7 @@ class FileLease:
         """
         now, first = to_micros(self._clock.now()), self.warc_file_id * ORDINALS
         with self._raw_db.write() as tx:
-            # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
+            # Count the rows: pages of revisits are known only once their originals are found, after the batches.
             rows = tx.execute(
                 "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
                 " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
@@ -247,8 +248,7 @@ class FileLease:
             if not rows:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
             files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
-            # Of a file that failed only a part is known; a span over that part would hide the rest from readers that
-            # ask by days.
+            # Only a part of a failed file is known; a span of that part would hide the rest from queries by date.
             files.set_span(tx, self.warc_file_id, None if error else span)
         return int(rows[0][0])
 
@@ -281,7 +281,7 @@ def claim(
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
         with raw_db.write() as tx:
-            # A reader that had nothing to read for long may have been taken for gone: it is back.
+            # Other processes may have considered a long-idle reader dead: register it again.
             if owner_id is not None:
                 beat_owner(tx, clock, owner_id)
             killed = killed_readers(tx, warc_file_id)
@@ -307,7 +307,7 @@ def note_spans(raw_db: RawDatabase, *, most: int = _AT_ONCE) -> int:
 
     The remaining files wait for the next call.
     """
-    # A few at a time, since no reader depends on it: a file without a span is looked into where a time is asked for.
+    # Take a few at a time, because no reader depends on it: queries by time read files without a span.
     with raw_db.read() as tx:
         waiting = files.files_without_span(tx, limit=most)
     noted = 0

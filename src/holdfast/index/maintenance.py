@@ -52,7 +52,7 @@ def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: i
     """Return the id of each group, whether its figures are correct, and whether it is empty."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
-        # Qualified below: PostgreSQL names the columns of the figures `id`, too, and would find the order ambiguous.
+        # Qualify it below: PostgreSQL names the columns of the figures `id`, too, and would find the order ambiguous.
         f"SELECT id, {', '.join(_FIGURES)}, {', '.join(_FIGURES.values())} FROM page_groups"  # noqa: S608 - our own SQL
         f" WHERE page_groups.id > ?{only} ORDER BY page_groups.id LIMIT ?",
         (after, *value, limit),
@@ -153,7 +153,7 @@ def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: 
         found.wrong += len(wrong)
         found.empty += sum(is_empty for _, _, is_empty in page)
         if wrong and apply:
-            # A few groups in each transaction: indexers wait for it, and none for long.
+            # Take a few groups per transaction: indexers wait for it, but not for long.
             with index_transaction(raw_db) as tx:
                 rewrite_groups(tx, wrong)
         seen(found.looked)
@@ -211,7 +211,7 @@ def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply
             with index_transaction(raw_db) as tx:
                 wrong = settle_duplicates(tx, days, day_micros=DAY)
                 queue_snapshots(tx, wrong, now=to_micros(clock.now()))
-        # Without writing, a day that spans two pages of this walk is met twice.
+        # Without writing, a day that spans two slices of this walk occurs twice.
         found.changed += len(wrong) if apply else len({one[0] for one in page}.intersection(wrong))
         seen(found.looked)
 

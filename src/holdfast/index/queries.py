@@ -71,7 +71,7 @@ def renew_good_captures(session: Session, captures: Collection[Snapshot], *, now
         .limit(1)
         .scalar_subquery()
     )
-    # In the order in which every writer takes them: two that touch the same groups wait instead of locking each other.
+    # Use the order of every writer: two writers of the same groups then wait instead of deadlocking.
     session.execute(select(PageGroup.id).where(PageGroup.id.in_(groups)).order_by(PageGroup.id).with_for_update())
     session.execute(
         update(PageGroup)
@@ -112,7 +112,7 @@ def unpack_text(packed: bytes) -> str:
 
 def unpack_visible(packed: bytes) -> tuple[str, str]:
     """Return the main content and the rest of the page's text, with the marks of lines that belong to one block."""
-    # As bytes: one letter beyond ASCII makes a string of twice the size.
+    # Cache bytes: one non-ASCII letter doubles the size of a string.
     text, _, rest = _unpacked(packed).partition(_REST)
     return text.decode(), rest.decode()
 
@@ -136,7 +136,7 @@ def _unpacked(packed: bytes) -> bytes:
 def _unpacker() -> zstandard.ZstdDecompressor:
     unpacker: zstandard.ZstdDecompressor | None = getattr(_unpackers, "one", None)
     if unpacker is None:
-        # One a thread, kept: making it takes as long as unpacking a page.
+        # Keep one per thread: creating it takes as long as decompressing a page.
         unpacker = _unpackers.one = zstandard.ZstdDecompressor()
     return unpacker
 
@@ -149,7 +149,7 @@ _unpackers = local()
 MOST_LINK_WORDS = 64
 _LINK_WORDS_AT_ONCE = 400
 _TEXTS = (
-    # In the order that they are sorted by, the newest first.
+    # These columns are in sort order, the newest first.
     select(LinkText.to_hash, -LinkText.snapshot_id, LinkText.text, LinkText.host_hash)
     .join(Snapshot, Snapshot.id == LinkText.snapshot_id)
     .where(
@@ -157,7 +157,7 @@ _TEXTS = (
         ~Snapshot.noindex,
         Snapshot.noise.is_(None),
         *visible(),
-        # The index of words is one for all readers: what members' pages say of others would be found by everybody.
+        # All readers share the index of words: everybody would find the link texts of members' pages.
         public_source(Snapshot.source_id),
     )
 )
@@ -176,7 +176,7 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[tuple[int, in
     found: list[tuple[int, int, str]] = []
     for at in range(0, len(wanted), _LINK_WORDS_AT_ONCE):
         rows = session.connection().execute(_TEXTS, {"hashes": wanted[at : at + _LINK_WORDS_AT_ONCE]}).all()
-        # Sorted here: the two databases sort texts each in its own way.
+        # Sort here: the two databases sort texts differently.
         for _, of_target in groupby(sorted(map(tuple, rows)), key=itemgetter(0)):
             found += _chosen_words(of_target)
     return found
@@ -335,7 +335,7 @@ class CdxRow(NamedTuple):
     original_id: int | None
 
 
-# Those of CdxRow, in its order; the CDX server asks for them by key.
+# The columns of CdxRow, in its order; the CDX server queries them by key.
 CDX_COLUMNS: tuple[Any, ...] = (
     Snapshot.id,
     Snapshot.url_key,
@@ -378,7 +378,7 @@ def cdx_rows_of(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
 
 
 _EMPTY = HttpHead(200, "OK", ())
-# What a 304 must not change of the answer that it confirms (RFC 9111, section 3.2: it describes the body).
+# Headers of the confirmed response that a 304 must not change (RFC 9111, section 3.2: they describe the body).
 _OF_THE_BODY = frozenset(
     {
         "content-encoding",

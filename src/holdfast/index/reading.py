@@ -31,15 +31,15 @@ from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import ORDINALS, BadHead, RecordType, bare_id
 
-# A batch is handed over at the first of these limits: captures, bytes to parse, seconds.
+# A batch ends at the first of these limits: captures, bytes to parse, seconds.
 BATCH_CAPTURES = 250
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_S = 2.0
 _WAITING = 1000
 _KINDS = frozenset(one.value for one in RecordType)
-# Addresses that a reader may look for; `dns:`, `urn:` and the like are a crawler's own notes.
+# Schemes that readers may search for; `dns:`, `urn:` and the like are a crawler's own records.
 _EXPECTED_SCHEMES = frozenset({"ftp", "ftps", "sftp", "file", "gopher"})
-# Problems of a capture that its importer sees; the others are what many writers do, and stand in its row.
+# Problems of a capture that its importer should see; the others are common among writers, and stored in its row.
 _TOLD_PROBLEMS = {
     "digest_mismatch": "the payload does not have the digest that the record states",
     "address_bytes": "the address holds bytes that are not UTF-8; they are percent-encoded",
@@ -107,12 +107,12 @@ class FileReading:
                 self.position = record.offset
                 is_full = len(self._captures) >= BATCH_CAPTURES or self._bytes >= BATCH_BYTES
                 is_due = self._clock.monotonic() - began >= BATCH_S
-                # Cut in front of a capture: the request that belongs to the last one often stands behind it.
+                # Cut before a capture: the request of the last one often follows it.
                 if (is_full or is_due) and (is_captured(record.head) or not self._captures):
                     yield self._taken(), False
                     began = self._clock.monotonic()
                 self._take(record)
-        # The file as a whole cannot be walked any further; the part read so far counts.
+        # The rest of the file cannot be read; the part read so far counts.
         except (BadBytes, BadHead) as bad:
             self.warnings.add(getattr(bad, "kind", "record_header"), self.position, str(bad))
         yield self._taken(), True
@@ -126,7 +126,7 @@ class FileReading:
 
     def _take(self, record: Record) -> None:
         head = record.head
-        # A file may give each record a type of its own, of tens of kilobytes: only known ones are counted by name.
+        # A file may give each record its own type, of tens of kilobytes: count only known ones by name.
         self.kinds[head.type if head.type in _KINDS else "unknown"] += 1
         try:
             if is_captured(head):
@@ -145,13 +145,13 @@ class FileReading:
         except (Conflict, Interrupted, Unavailable):
             raise  # another reader took over, the reading is to end, or the disk does not answer
         except Exception as error:
-            # Files of others hold what no test foresaw: one record that fails costs itself and no other.
+            # Files of other writers contain unforeseen things: a failing record must not affect the others.
             _log.warning("index.record", action="read_record", offset=record.offset, error=repr(error)[:300])
             self.warnings.add("unreadable", record.offset, f"it cannot be read ({type(error).__name__}; see the log)")
         self._last = record
 
     def _take_capture(self, record: Record) -> None:
-        # Several records in one member have one offset: only the first of them could be sought for replay.
+        # Several records in one member share one offset: replay could seek only the first.
         if self._last is not None and self._last.offset == record.offset:
             self.warnings.add("not_seekable", record.offset, "several records in one member; import it to rewrite them")
             return
@@ -160,8 +160,8 @@ class FileReading:
         if capture is None:
             self.warnings.add("bad_date", record.offset, f"WARC-Date is {record.head.get('WARC-Date')!r}; left out")
             return
-        # Writers tie a request to its capture in three ways: the capture names it, it names the capture, or both have
-        # one address and date and stand side by side.
+        # Writers link a request to its capture in three ways: the capture names it, it names the capture, or both have
+        # the same URL and date and are adjacent.
         sent = next((self._waiting.pop(one) for one in capture.concurrent_to if one in self._waiting), None)
         if sent is None and capture.record_id is not None:
             sent = self._waiting.pop(f">{capture.record_id}", None)
@@ -193,7 +193,7 @@ class FileReading:
         for piece in record.block():
             raw.append(piece)
             size += len(piece)
-            # Nearly all are GET, whose blocks are not read any further.
+            # Nearly all are GET: skip the rest of their blocks.
             if size > MAX_DATA_BYTES or method_of(raw[0]) == "GET":
                 break
         block = b"".join(raw)
@@ -207,14 +207,14 @@ class FileReading:
             if capture.record_id in of or record.head.record_id in capture.concurrent_to:
                 _give(capture, sent)
                 return
-        # Some writers tie the two by nothing but their place: the request right behind its capture.
+        # Some writers link the two only by position: the request directly follows its capture.
         last = self._captures[-1] if self._captures else None
         if not of and last is not None and last.method is None and self._follows(last, record):
             _give(last, sent)
             return
         for name in (record.head.record_id, *(f">{one}" for one in of)):
             self._waiting[name] = sent
-        # Requests of which the capture never comes would be held for ever.
+        # Requests without a capture would be kept forever.
         while len(self._waiting) > _WAITING:
             self._waiting.popitem(last=False)
         self._last_sent = (record.head.url, _date(record), sent)
@@ -264,7 +264,8 @@ class RepeatedIds:
         one = capture.record_id
         if one is None or len(self._suspects) >= _MOST:
             return
-        # Two filters: of a hundred thousand ids one alone suspects every hundredth, both together hardly any.
+        # Use two filters: of a hundred thousand ids one alone matches every hundredth falsely, both together hardly
+        # any.
         keys = one, f"{one} again"
         if all(key in seen for key, seen in zip(keys, self._seen, strict=True)):
             self._suspects.add(one)

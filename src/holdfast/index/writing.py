@@ -72,7 +72,7 @@ def _find_original(
         found += writing_queries.originals_at(tx, revisit, span=_SECOND, own_source=own_source)
         if found:
             at = revisit.at
-            # Of several in one second: the very moment, then the same digest.
+            # Among several in one second, prefer the exact time, then the same digest.
             return min(found, key=lambda one: (one.captured_at != at, one.digest != revisit.digest, one.id))
     before = [one for one in unstored if one.captured_at <= revisit.captured_at]
     if revisit.digest is not None:
@@ -80,7 +80,7 @@ def _find_original(
         alike += writing_queries.originals_alike(tx, revisit, own_source=own_source)
         if alike:
             return max(alike, key=_by_age)
-    # A 304 has no body, so most writers state no digest: what the server confirmed is the newest answer before it.
+    # A 304 has no body, so most writers state no digest: the server confirmed the newest response before it.
     if revisit.is_not_modified and revisit.digest is None:
         good = [one for one in before if one.status is not None and 200 <= one.status < 300]
         good += writing_queries.originals_before(tx, revisit)
@@ -90,7 +90,8 @@ def _find_original(
 
 
 def _by_age(one: OriginalCandidate) -> tuple[int, int]:
-    # Of two of one moment the one stored first: a copy of the file that is imported later changes no answer.
+    # Of two with the same time use the one stored first: a copy of the file that is imported later then changes
+    # nothing.
     return one.captured_at, -one.id
 
 
@@ -138,7 +139,7 @@ class Batch:
 
 
 def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
-    # None leaves stored links alone: they stand with the first capture of an address and document.
+    # None leaves stored links unchanged: they belong to the first capture of a URL and document.
     return [
         LinkingPage(capture.id, capture.identity.group_hash, capture.identity.group, capture.links)
         for capture in captures
@@ -167,7 +168,7 @@ def drop_between(tx: Transaction, first_id: int, last_id: int, *, now: int) -> i
 
 
 def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequence[int], *, now: int) -> int:
-    # Compared with the stored rows: a second reading of a file then writes nothing, and search has nothing to take in.
+    # Compare with the stored rows: reading a file again then writes nothing, and search has nothing to add.
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
@@ -208,11 +209,11 @@ def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
 def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
     if not batch.documents:
         return []
-    # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
+    # Use one order for all readers: two that have the same bodies then wait for each other instead of deadlocking.
     new = sorted(batch.documents)
     writing_queries.put_documents(tx, [(*row, now) for _, row, _ in new])
     stored = writing_queries.known_documents(tx, [key[0] for key, _, _ in new])
-    # A newer program beside this one may have stored its own reading meanwhile: its text stays with it.
+    # A newer program may have stored its own extraction meanwhile: keep its text.
     ours = [(stored[key][0], text) for key, _, text in new if stored[key][1] <= DOCUMENT_VERSION]
     writing_queries.put_texts(tx, ours)
     made = {key: stored[key][0] for key, _, _ in new}
@@ -222,7 +223,7 @@ def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
     return list(made.values())
 
 
-# Documents that one outbox row names.
+# Number of documents that one outbox row names.
 _NAMED_AT_ONCE = 2_000
 
 
@@ -254,7 +255,7 @@ def _find_originals(tx: Transaction, source_id: int, captures: Sequence[IndexedC
             capture.original_id, capture.document_id = original.id, original.document_id
             capture.body_hash, capture.is_page = original.body_hash, original.is_page and capture.is_content
             capture.media_type = capture.media_type or original.media_type
-            # A 304 repeats few headers: what the original asked of search engines holds for it too.
+            # A 304 repeats few headers: the original's instructions to search engines apply to it, too.
             capture.noindex = capture.noindex or original.noindex
 
 
@@ -278,7 +279,7 @@ class LinkTexts:
 
     def new(self, pages: Sequence[LinkingPage], *, hidden: Collection[int] = ()) -> list[LinkTextRow]:
         """Return link texts that may be new, each once; those of `hidden` captures come last."""
-        # What a withdrawn page says must not take the place of the same words on another.
+        # A withdrawn page's link text must not replace the same words of another page.
         pages = sorted(pages, key=lambda page: page.snapshot_id in hidden) if hidden else pages
         found = dict[int | tuple[int, int], dict[str, int]]()
         place: int | tuple[int, int]
@@ -302,8 +303,7 @@ class LinkTexts:
                         found[place] = {text: snapshot_id}
                     elif text not in texts and len(texts) < most:
                         texts[text] = snapshot_id
-        # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
-        # no other order is needed.
+        # Links of one target and host are adjacent, as in the table; writers take turns, so no other order is needed.
         rows: list[LinkTextRow] = []
         for place, texts in found.items():
             to_hash, host_hash = place if isinstance(place, tuple) else (place, 0)
@@ -357,7 +357,7 @@ def tell_named(tx: Transaction, hashes: Iterable[int], *, now: int) -> None:
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:
     shifts: Counter[int] = Counter()
     for snapshot_id, row in after.items():
-        # Only what a group's row is made of: title or type of a capture change nothing there.
+        # Compare only the sources of a group's row: title or type of a capture change nothing there.
         old = before.get(snapshot_id)
         if old is not None and all(old[at] == row[at] for at in (_GROUP, _CAPTURED_AT, _STATUS)):
             continue
@@ -421,11 +421,11 @@ def index_transaction(raw_db: RawDatabase) -> Iterator[Transaction]:
 
 
 _AT_ONCE = 500
-# Ids of a file whose addresses are looked at in one go.
+# Number of ids of a file whose URLs are read together.
 _SLICE = 500
-# Waiting revisits that are looked at for each file because they were read last.
+# Number of the latest waiting revisits that are checked for each file.
 _NEWEST = 5_000
-# Waiting revisits that one slice of a file looks at; the rest waits for `resolve_some`.
+# Number of waiting revisits that one slice of a file checks; the rest waits for `resolve_some`.
 _MOST = 5_000
 _LAST_ID = (1 << 63) - 1
 _BITS = 23
@@ -454,7 +454,7 @@ def resolve_late(raw_db: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: 
     The work grows with the file, not with the number of unresolved revisits: many wait forever for a missing
     original.
     """
-    # The file's own first, though its batches have looked: another reader may have stored their originals meanwhile.
+    # Check the file's own first, although its batches did: another reader may have stored their originals meanwhile.
     first, last = lease.warc_file_id * ORDINALS, (lease.warc_file_id + 1) * ORDINALS - 1
     count = 0
     for waiting in chain(
@@ -485,7 +485,7 @@ def resolve_some(raw_db: RawDatabase, *, after: int, now: int) -> int:
 
 
 def random_start(raw_db: RawDatabase) -> int:
-    # By chance, so that every place is come by in the end without a note of where the last start ended.
+    # Start at random, so that every place is reached eventually without storing a position.
     with raw_db.read() as tx:
         return secrets.randbelow(writing_queries.last_snapshot_id(tx) + 1) - 1
 
@@ -509,8 +509,7 @@ def _newest(raw_db: RawDatabase, seen: SeenKeys, first: int, last: int) -> Itera
 
 def _at_addresses(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
     with raw_db.read() as tx:
-        # Most archives have none that waits elsewhere; one look on either side spares the walk over the file's
-        # addresses.
+        # Most archives have none waiting elsewhere; one query on either side saves the walk over the file's URLs.
         before = writing_queries.unresolved(tx, after=-1, until=first - 1, limit=1)
         behind = writing_queries.unresolved(tx, after=last, until=_LAST_ID, limit=1)
         end = writing_queries.last_capture_id(tx, first, last) if before or behind else -1
@@ -543,7 +542,7 @@ def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]],
 
     The count uses the current rows: another indexer may have found the same originals meanwhile.
     """
-    # Found in a read transaction before this one: another indexer may have written the same since.
+    # A read transaction found these: another indexer may have written the same since.
     waiting = writing_queries.still_unresolved(tx, [one.id for one, _ in found])
     pairs = [(waiting[one.id], original) for one, original in found if one.id in waiting]
     if not pairs:

@@ -66,7 +66,7 @@ DOCUMENT_COLUMNS = (
     "version",
     "created_at",
 )
-# Rows of one list in a statement; SQLite takes 32,766 values.
+# Rows per list in a statement; SQLite accepts 32,766 values.
 _AT_ONCE = 400
 
 DocumentKey = tuple[bytes, str, str]
@@ -144,8 +144,8 @@ def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[in
 _OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
 _LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
 GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
-# What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
-# good capture, for it confirms an earlier response; one that does not show its page does not count.
+# Columns of a group that summarise its captures; each is one seek in the index of groups and times. A 304 counts as a
+# good capture, because it confirms an earlier response; a capture that does not show its page does not count.
 GROUP_FIGURES = {
     "first_captured_at": f"(SELECT s.captured_at {_OF_GROUP} ORDER BY s.captured_at, s.id LIMIT 1)",
     "last_captured_at": f"(SELECT s.captured_at {_OF_GROUP} {_LATEST})",
@@ -155,8 +155,8 @@ GROUP_FIGURES = {
         f" OR (s.status = 304 AND s.record_type = 'revisit')) AND s.noise IS NULL {_LATEST})"
     ),
 }
-# Counted by the difference: of a page with a hundred thousand captures each batch would count all of them. The other
-# columns take no NULL, and a group without captures is deleted behind this.
+# Update the count by the difference: each batch would otherwise count all captures of a page with a hundred thousand.
+# The other columns accept no NULL, and a group without captures is deleted afterwards.
 _REFRESHED = ", ".join(
     f"{name} = {figure}" if name == "latest_ok_id" else f"{name} = COALESCE({figure}, {name})"
     for name, figure in GROUP_FIGURES.items()
@@ -166,12 +166,12 @@ _REFRESH_GROUP = f"UPDATE page_groups SET snapshot_count = snapshot_count + ?, {
 
 def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
     """Apply changes in the number of snapshots and recompute first and latest; empty groups are deleted."""
-    # In one order for all readers, as everywhere: two that touch the same groups wait instead of locking each other.
+    # Use one order for all readers, as everywhere: two writers of the same groups then wait instead of deadlocking.
     tx.many(_REFRESH_GROUP, [(shifts[group], group) for group in sorted(shifts)])
     gone = [(group,) for group, shift in sorted(shifts.items()) if shift < 0]
     if gone:
         tx.many(
-            # Only where none is left: most groups that lost a capture have others.
+            # Delete only groups without captures: most groups that lost a capture have others.
             "DELETE FROM page_groups WHERE id = ? AND NOT EXISTS ("
             "SELECT 1 FROM snapshots WHERE snapshots.group_id = page_groups.id)",
             gone,
@@ -209,7 +209,7 @@ def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
     tx.many(
         f"INSERT INTO snapshots({', '.join(SNAPSHOT_COLUMNS)}) VALUES ({_marks(SNAPSHOT_COLUMNS)})"  # noqa: S608
         f" ON CONFLICT (id) DO UPDATE SET {changes},"
-        # Only another body or moment makes another comparison; a repaired type or title does not.
+        # Only another body or time requires another comparison; a repaired type or title does not.
         " compared = snapshots.compared AND snapshots.body_hash IS NOT DISTINCT FROM excluded.body_hash"
         " AND snapshots.captured_at = excluded.captured_at",
         rows,
@@ -311,7 +311,7 @@ def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
         f"{_TEXT_AT} AND t.host_hash = w.host_hash AND t.text = w.text))"
         f" DELETE FROM link_texts WHERE to_hash IN (SELECT d.to_hash FROM d) AND EXISTS ("
         "SELECT 1 FROM d WHERE d.to_hash = link_texts.to_hash"
-        # Of other hosts only where these count towards the limit of all hosts together.
+        # Include other hosts only if they count towards the limit of all hosts together.
         f" AND (d.host_hash = link_texts.host_hash OR (d.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'd.')}"
         f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {hidden_text} RETURNING to_hash",
         values,
@@ -434,7 +434,7 @@ def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidat
 def _candidates(
     tx: Transaction, revisit: Revisit, where: str, values: Sequence[Any], *, own_source: bool
 ) -> list[OriginalCandidate]:
-    # An expression is in no index: the captures of an address are read in the order of time, up to the first that fits.
+    # No index has the expression: read the captures of a URL in order of time, up to the first match.
     allowed = "s.source_id + 0 = ?" if own_source else f"s.payload_digest = ? AND {public_sql('s.source_id')}"
     named = revisit.source_id if own_source else revisit.digest
     rows = tx.execute(
@@ -503,7 +503,8 @@ def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, l
     One seek per capture: only later captures at the same URL are read.
     """
     rows = tx.execute(
-        # The empty text in the list keeps both planners from the partial index of all revisits without an original.
+        # The empty string in the list keeps both planners from using the partial index of all revisits without an
+        # original.
         f"SELECT DISTINCT {_UNRESOLVED} FROM snapshots o CROSS JOIN snapshots r"  # noqa: S608 - names of columns
         " WHERE o.id BETWEEN ? AND ? AND o.record_type <> 'revisit' AND r.url_key = o.url_key"
         " AND r.captured_at >= o.captured_at - ? AND r.record_type IN ('revisit', '') AND r.original_id IS NULL"
@@ -534,8 +535,8 @@ def last_snapshot_id(tx: Transaction) -> int:
 def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
     tx.many(
         "UPDATE snapshots SET original_id = ?, document_id = ?, body_hash = ?, media_type = COALESCE(media_type, ?),"
-        # What its own headers ask of search engines holds beside what the original asks. `1 = 0` is false in both
-        # dialects; SQLite has no boolean and PostgreSQL takes no number for one.
+        # Its own instructions to search engines apply in addition to the original's. `1 = 0` is false in both dialects;
+        # SQLite has no booleans, and PostgreSQL accepts no number for one.
         " is_page = ?, noindex = (noindex OR ?), group_id = ?, compared = (1 = 0)"
         " WHERE id = ? AND original_id IS NULL",
         rows,

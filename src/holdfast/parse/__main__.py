@@ -37,7 +37,7 @@ def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
 def _limit_cpu(cpu_s: int) -> None:
     """Let this process die if the page takes longer, even if no parent is left to kill it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    # Counted from the start of the process, so each page adds to the time used before.
+    # The limit counts from the start of the process, so each page adds to the time used before.
     soft = int(used.ru_utime + used.ru_stime) + cpu_s
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
@@ -47,11 +47,11 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     memory_bytes = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    # A crash leaves no core file with the page, a parser that was taken over writes no file and opens few.
+    # A crash leaves no core file with the page; a compromised parser can write no file and open few.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
-    # A library that prints would write into the replies: standard output becomes standard error.
+    # A library that prints would write into the replies: redirect standard output to standard error.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, replies, cpu_s=cpu_s)

@@ -43,7 +43,7 @@ _NOT_FETCHED = frozenset(
     }
 )
 _LONGEST_SCHEME = max(map(len, _NOT_FETCHED)) + 1
-# Possessive: commas and blanks without end are read once, not once from each of them.
+# Possessive: endless commas and blanks are read once, not once from each of them.
 _CANDIDATE = re.compile(r"[ \t\n\r\f,]*+([^ \t\n\r\f]+)")
 _DESCRIPTOR_STOP = re.compile(r"[(),]")
 # Every part is bounded, so that hostile blanks cost nothing.
@@ -55,7 +55,7 @@ def address(raw: str) -> str:
     if "#" in raw:
         raw = raw[: raw.index("#")]
     raw = raw.strip(SPACE)
-    # Two of three links start with a slash or "http": they need no look at the scheme.
+    # Two of three links start with a slash or "http": skip the check of their scheme.
     if not raw or raw[0] == "/" or raw.startswith("http"):
         return raw if len(raw) <= _MAX_CHARS else ""
     colon = raw.find(":", 0, _LONGEST_SCHEME)
@@ -108,8 +108,8 @@ def written_link(text: str) -> str:
     return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
 
 
-# A crawl follows most of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in its
-# scope. A listed link costs about 1 KB while its page is read.
+# A crawl follows most of these (`crawl/link_filter.py`), but can check only listed links against its scope. A listed
+# link costs about 1 KB while its page is parsed.
 MAX_NAMED = 25_000
 """Limit on the URLs of one kind listed per document."""
 _MAX_KNOWN_OVER = 100_000
@@ -184,7 +184,7 @@ def gather_css(text: str, found: NamedUrls) -> None:
             at, rel = _skip_blank(text, at), "css"
             if text[at : at + 1] not in {'"', "'"} and text[at : at + 4].lower() != "url(":
                 rel = ""
-        # Its address is a name, and nothing is to be fetched there.
+        # Its URL is a name, and nothing can be fetched there.
         elif word == "@namespace":
             end = text.find(";", at)
             if end < 0:
@@ -205,7 +205,7 @@ def gather_css(text: str, found: NamedUrls) -> None:
 def _add(found: NamedUrls, value: str, rel: str) -> None:
     url = address(_unescaped(value))
     if url and url not in found:
-        # A style sheet does not say what an address is: fonts are recognised by their file extension.
+        # A style sheet does not state the type of a URL: recognise fonts by their file extension.
         path = url.partition("?")[0].lower()
         found.take(url, rel or ("font" if path.endswith(_FONTS) else "img"))
 
@@ -264,5 +264,5 @@ def _character(escape: re.Match[str]) -> str:
     if digits is None:
         return "" if char in {"\n", "\r", "\r\n", "\f"} else char
     code = int(digits, 16)
-    # As the CSS standard has it: zero, surrogates and code points beyond Unicode become U+FFFD.
+    # By the CSS standard, zero, surrogates and code points beyond Unicode become U+FFFD.
     return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

@@ -43,7 +43,7 @@ _BY_TYPE = {
     "text/markdown": BodyForm.TEXT,
     "text/csv": BodyForm.TEXT,
 }
-# Types that say "I do not know"; the bytes decide.
+# Types that mean "unknown"; the bytes decide.
 _SILENT = frozenset({"", "application/octet-stream", "application/unknown", "unknown/unknown", "*/*", "text/*", "text"})
 
 _MAGIC = (
@@ -100,12 +100,12 @@ def sniff(body: bytes, media_type: str | None) -> Sniffed:
     form = _BY_TYPE.get(declared)
     if form is None and declared.endswith("+xml"):
         form = BodyForm.XML
-    # A type that we do not read, and that says so clearly, is believed.
+    # Trust a specific type that we do not parse.
     if form is None and declared not in _SILENT:
         return Sniffed(BodyForm.OTHER)
     if _is_other(head):
         return Sniffed(BodyForm.OTHER, mismatch=form is not None)
-    # Servers send text/plain for what they do not know; only a whole page is then taken for HTML.
+    # Servers send text/plain for unknown types; treat it as HTML only if it is a whole page.
     if form is BodyForm.TEXT:
         return Sniffed(BodyForm.HTML, mismatch=True) if _starts(head, _LOOKS_LIKE_A_PAGE) else Sniffed(BodyForm.TEXT)
     if form is BodyForm.XML and _starts(head, _LOOKS_LIKE_A_PAGE):
@@ -135,7 +135,7 @@ def _is_other(head: bytes) -> bool:
         return True
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _BINARY.search(head) is None:
         return False
-    # Zeros in every other byte are UTF-16 without a mark; a few stray controls are a careless author.
+    # Zeros in every other byte mean UTF-16 without a byte order mark; a few stray controls mean a careless author.
     strange = len(_BINARY.findall(head))
     even, odd = head[::2].count(0), head[1::2].count(0)
     if (even + odd) * 3 >= len(head) and min(even, odd) * 4 <= max(even, odd):
@@ -261,7 +261,7 @@ _ENCODINGS: dict[str, tuple[str, str]] = {
     "utf-16le": ("utf-16-le", "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16"),
 }
 _NAMES = {label: name for name, (_, labels) in _ENCODINGS.items() for label in (name, *labels.split())}
-# Encodings that smuggle markup past a reader: the standard replaces some of them and does not know the others.
+# Encodings that can hide markup: the standard replaces some of them and does not have the others.
 _REFUSED = frozenset(
     {
         "csiso2022kr",
@@ -423,7 +423,7 @@ _LATIN: Final = (
 _IN_ALL: Final = frozenset("\xa0’‘“”„«»–—…·•©®™°§")
 """Characters of all windows encodings, which therefore do not distinguish one from another."""
 _SAMPLE_BYTES: Final = 16_384
-# In a Latin script a byte beyond ASCII stands beside an ASCII letter; in others, beside its like.
+# In a Latin script a non-ASCII byte is next to an ASCII letter; in other scripts, next to another one.
 _BESIDE_ASCII: Final = re.compile(rb"(?<=[A-Za-z])[\x80-\xff]|(?<![\x80-\xff])[\x80-\xff](?=[A-Za-z])")
 _BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _LANGUAGE: Final = re.compile(rb"""<html\s[^<>]{0,400}?\blang\s{0,8}=\s{0,8}["']?([A-Za-z]{2,3})\b""", re.I)
@@ -466,6 +466,6 @@ def _text(body: bytes, name: str) -> bytes | str:
 
 @cache
 def _table(name: str) -> str:
-    # Python's own decoders take 0.4 us for every byte that they do not know (3.7 s for 10 MB); a full table has none.
+    # Python's own decoders take 0.4 us for every unknown byte (3.7 s for 10 MB); a full table has none.
     codec = "ascii" if name == "refused" else _ENCODINGS[name][0]
     return "".join(bytes((byte,)).decode(codec, "replace") for byte in range(256))

@@ -34,7 +34,7 @@ def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentRea
 
 
 def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
-    # Not `asdict`, which copies each of 100,000 links.
+    # Avoid `asdict`, which copies each of 100,000 links.
     shallow = {one.name: getattr(page, one.name) for one in fields(page)}
     reply = json.dumps(shallow, default=datetime.isoformat).encode("ascii")
     return REPLY_HEAD.pack(len(reply)) + reply
@@ -100,7 +100,7 @@ class ParseChild:
     ) -> None:
         """`command` replaces the interpreter that runs `parse.__main__`."""
         self._deadline_s = deadline_s
-        # Above the deadline: the parent kills first and knows why; the limit is for a child without a parent.
+        # Higher than the deadline: the parent kills first and knows why; the limit is for a child without a parent.
         cpu_s = math.ceil(deadline_s) + 1
         self._command = command or [sys.executable, "-I", "-m", __package__, str(cpu_s), str(memory_bytes)]
         self._clock = clock or SystemClock()
@@ -147,7 +147,7 @@ class ParseChild:
         self.close()
 
     def _exchange(self, body: bytes, how: ReadingOptions | DocumentReading) -> bytes:
-        # Ended between two pages, by the kernel or an operator: that is not the fault of the next page.
+        # The kernel or an operator ended it between two pages: that is not the next page's fault.
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._start()
@@ -157,10 +157,10 @@ class ParseChild:
         until = self._clock.monotonic() + self._deadline_s
         head = json.dumps(how, default=list).encode("ascii")
         self._send(self._process.stdin, REQUEST_HEAD.pack(len(head), len(body)) + head, until)
-        # By itself: a request in one piece would hold a large body twice.
+        # Send the body separately: a request in one piece would hold a large body twice.
         self._send(self._process.stdin, body, until)
         (size,) = REPLY_HEAD.unpack(self._receive(self._process.stdout, REPLY_HEAD.size, until))
-        # The length was written by a process that may have been taken over.
+        # A process that may be compromised wrote the length.
         if size > _MAX_REPLY_BYTES:
             raise _Died
         return self._receive(self._process.stdout, size, until)
@@ -171,7 +171,7 @@ class ParseChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Neither the database address nor tokens of this process: a parser that is taken over finds no secret.
+            # Pass neither the database URL nor tokens: a compromised parser must find no secret.
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             cwd="/",
             bufsize=0,
@@ -179,7 +179,7 @@ class ParseChild:
         self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
-        # A child that hangs reads nothing: a blocking write of a large page would hang with it.
+        # A hanging child reads nothing: a blocking write of a large page would hang, too.
         os.set_blocking(process.stdin.fileno(), False)
         os.set_blocking(process.stdout.fileno(), False)
         # Starting an interpreter is not the page's fault: its own deadline begins when the child is ready.
@@ -207,7 +207,7 @@ class ParseChild:
         left_s = until - self._clock.monotonic()
         poll = select.poll()
         poll.register(pipe, event)
-        # One look also when the time is over: a process that stood still may have the answer there.
+        # Check once more after the deadline: if this process was suspended, the reply may already be there.
         if not poll.poll(max(0.0, left_s) * 1000):
             raise _Overrun
 
@@ -216,7 +216,7 @@ class ParseChild:
         if process is None:
             return
         process.kill()
-        # Reaped at once: a crawl may replace thousands.
+        # Reap it at once: a crawl may replace thousands.
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:

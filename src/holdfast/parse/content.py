@@ -20,16 +20,17 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from holdfast.parse.text import BLOCK_MARK, blocks_of, clean_line, marked_text, tidied
 from holdfast.parse.walking import AROUND, FORM_CONTENT, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
-# What a `main` or an `article` must hold to be taken for the content.
+# Least text of a `main` or an `article` to count as the content.
 _ROOT_CHARS = 100
-# Below this the frame was taken for the picture: a page whose content is in its header or aside.
+# Below this the wrong part was chosen: the page's content is in its header or aside.
 _MIN_CHARS = 200
 _BODY_CHARS = 200
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search],[role=complementary]"
 _NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe", "banner", "notification")
-# A longer element is no box about cookies but the page that has one, named after it.
+# A longer element is not a cookie box but the page around it, named after it.
 _NOISE_CHARS = 2000
-# Boxes that are called by what they are; more of them than half of a page are no boxes (a forum's `comment`).
+# Boxes whose names state their purpose; if they make up more than half of a page, they are content (a forum's
+# `comment`).
 _BOX_WORDS = (
     *("sidebar", "breadcrumb", "related", "share", "social", "promo", "advert", "sponsor"),
     *("navbar", "navheader", "navfooter", "menu", "comment", "disqus", "paginat", "recommend", "trending"),
@@ -38,7 +39,7 @@ _ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
-# What no browser shows unless a style says otherwise, by the word in the markup that makes a search for it worthwhile.
+# Elements that no browser shows without a style, by the word in the markup that makes a search for them worthwhile.
 _HIDDEN: Final = {
     "hidden": "[hidden]",
     "popover": "[popover]",
@@ -61,7 +62,7 @@ _MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
 _OWN_CONTENT = "main,article,h1,pre,dt"
 _LEAST_LEFT = 0.5
-# Some put markup into their data; it is not parsed a second time, for nothing has looked whether it is dangerous.
+# Some put markup into their data; do not parse it, because it was not checked for pathological markup.
 _TAG: Final = re.compile(r"<[^<>]{0,500}+>")
 _FRAME = ("html", "body", "main")
 _NAMED: Final = r"(?:class|id)\s*=\s*[\"']?[^\"'<>]*"
@@ -93,7 +94,7 @@ class SiteTemplate(TypedDict):
 
 @cache
 def _telling() -> re2.Set:
-    # One walk over the bytes for all words: 90 us for 40 KB, where a search for each of ten took 270 together.
+    # Search all words in one pass over the bytes: 90 us for 40 KB; ten searches took 270 together.
     found = re2.Set.SearchSet()
     for pattern in _TELLING.values():
         found.Add(f"(?i){pattern}")
@@ -106,7 +107,7 @@ _WORDS: Final = tuple(_TELLING)
 
 def telling_words(markup: bytes | str) -> frozenset[str]:
     """Return the words of the markup that make a search for certain elements worthwhile."""
-    # A lone surrogate, which no charset gives but a broken one, is no text that RE2 takes.
+    # RE2 rejects lone surrogates, which only a broken charset produces.
     data = markup.encode("utf-8", "replace") if isinstance(markup, str) else markup
     return frozenset(_WORDS[number] for number in _telling().Match(data) or ())
 
@@ -130,7 +131,7 @@ def read_content(
     else:
         _remove_around(tree, words, rest)
         content = _by_elements(tree, body, words, rest)
-        # A page that a script draws shows a notice, and has its text in its data.
+        # A page rendered by scripts shows a notice, and has its text in its data.
         if len(body_text) >= _BODY_CHARS and len(content.text) * 2 < len(body_text):
             rest.blocks += blocks_of(content.text)
             content.text = marked_text(unescape(_TAG.sub("\n", body_text)))
@@ -144,13 +145,13 @@ class _Rest(ContentWalk):
 
     def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
         super().add(*roots, marks=marks, stops=stops)
-        # Many hold icons alone: the library tells that in a tenth of the time that a walk takes.
+        # Many have only icons: the library detects that in a tenth of the time of a walk.
         while found := self.content.left_out:
             self.content.left_out = []
             super().add(*[box for box in found if box.text().strip() and box.mem_id not in self._stops], stops=stops)
 
     def take_out(self, nodes: Sequence[LexborNode]) -> None:
-        # From the last to the first: an inner node goes before the one that holds it.
+        # Go from the last to the first, so that an inner node is removed before its parent.
         for node in reversed(nodes):
             self.add(node)
             node.decompose()
@@ -190,7 +191,7 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) ->
         rest.take_out([node for node in tree.css(selector)[:_MAX_REMOVED] if node.tag not in _FRAME])
     main = template.get("main", "")
     found = tree.css(main)[:_MAX_CHOSEN] if main else []
-    # An element inside another chosen one is not taken twice.
+    # Skip an element inside another chosen one.
     inner = {one.mem_id for node in found for one in node.css(main) if one.mem_id != node.mem_id}
     chosen = [node for node in found if node.mem_id not in inner]
     return chosen if any(node.text().strip() for node in chosen) else []
@@ -248,7 +249,7 @@ def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
     for word in _BOX_WORDS:
         if word not in words:
             continue
-        # By class, and by few ids: manuals give their sections ids with the words of their headings.
+        # Match classes, and only few ids: manuals give their sections ids with the words of their headings.
         by_id = f",[id^={word} i]" if word in _ID_WORDS else ""
         boxes = _boxes(root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES], held)
         if boxes and not total:
@@ -299,7 +300,7 @@ def _content_of(root: LexborNode, *, marks: bool = False) -> Content:
     content = walk(root, marks=marks)
     size = len(content.text)
     forms = [node for node in content.left_out if node.tag == "form" and len(node.text()) > size]
-    # Not by the text that the library gives: options and scripts are part of it.
+    # Do not use the library's text, which includes options and scripts.
     return walk(root, roles=FORM_CONTENT, marks=marks) if any(len(walk(one).text) > size for one in forms) else content
 
 
@@ -308,7 +309,7 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
         if sign not in words and not (sign == "main" and "role" in words):
             continue
         first = tree.css_first(selector)
-        # Several articles are a list of them: none of them is the content of the page.
+        # Several articles form a list: none of them is the content of the page.
         if first is None or (sign != "main" and len(tree.css(selector)) > 1):
             continue
         _remove_boxes(first, words, rest)
@@ -321,14 +322,14 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
     content.text, menus = _without_menus(content.text, content.title)
     if len(content.text) < _MIN_CHARS:
         everything = walk(body, roles=SHOWN)
-        # Most of the page is in the omitted part: then that is the page.
+        # If most of the page is in the omitted part, then that part is the page.
         if len(content.text) * 2 < len(everything.text):
             return everything
     rest.blocks += blocks_of(menus)
     return content
 
 
-# Of a line that is no sentence: a date, a name, `Related`.
+# Longest line that is not a sentence: a date, a name, `Related`.
 _SHORT_CHARS = 40
 _MENU_LINES = 3
 _BLANKS = " \t\n\r\f\xa0" + LINK_MARK
@@ -346,7 +347,7 @@ def _without_menus(marked: str, title: str | None) -> tuple[str, str]:
     menus: list[str] = []
     if (first or last < len(blocks)) and _has_prose(blocks[first:last]):
         kept = blocks[first:last]
-        # A list that is longer than the text before it is what the page is for.
+        # A list that is longer than the text before it is the page's content.
         if sum(map(len, kept)) * 2 >= sum(map(len, blocks)):
             blocks, menus = kept, blocks[:first] + blocks[last:]
     return _unmarked(blocks), _unmarked(menus)
@@ -368,7 +369,7 @@ def _has_prose(blocks: list[str]) -> bool:
 
 def _is_link(block: str) -> bool:
     pieces = block.split(LINK_MARK)
-    # Outside, inside, outside…: the marks come in pairs.
+    # The parts alternate (outside, inside, outside …): the marks come in pairs.
     return len(pieces) > 1 and sum(len(piece.strip()) for piece in pieces[::2]) <= len(pieces)
 
 

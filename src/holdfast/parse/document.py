@@ -133,7 +133,7 @@ def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
         return DocumentKind.OTHER
     form = sniff(body, declared).form
     if form is BodyForm.TEXT and not declared and body[:64].lstrip()[:1] in (b"{", b"["):
-        # Data without a type: no reader takes it for a page.
+        # Data without a type, which readers do not treat as a page.
         return DocumentKind.OTHER
     return {BodyForm.HTML: DocumentKind.HTML, BodyForm.TEXT: DocumentKind.TEXT}.get(form, DocumentKind.OTHER)
 
@@ -187,7 +187,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     template = how.get("template")
     by_template, problems = _by_template(tree, template, problems)
     title = by_template.get("title") or _title(tree.head) or _title(root)
-    # Last: it removes hidden elements from the tree.
+    # Do this last: it removes hidden elements from the tree.
     content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
     if content.is_cut and ParseProblem.BODY_CUT not in problems:
         problems = (*problems, ParseProblem.BODY_CUT)
@@ -321,7 +321,7 @@ def parse_pdf(body: bytes) -> ParsedDocument:
         return ParsedDocument(problems=(ParseProblem.PDF_BROKEN,))
     problems: list[str] = []
     parts, size = list[str](), 0
-    # Page by page: one that is damaged does not cost the others.
+    # Read page by page: a damaged one must not affect the others.
     for number in range(min(len(document), MAX_PAGES)):
         try:
             page = document[number]

@@ -53,9 +53,9 @@ def parse_sitemap(body: bytes, url: str) -> SitemapParse:
     """
     found = _parse_sitemap(body, url, as_is)
     if ParseProblem.XML_REFERENCE in found.problems:
-        # The commonest break is an address with a bare ampersand; everything behind it can still be read.
+        # The most frequent error is a URL with a bare ampersand; everything after it can still be read.
         repaired = _parse_sitemap(body, url, escape_ampersands)
-        # A repair that finds no more is useless; the first reading stands.
+        # A repair that finds no more is useless; use the first result.
         if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
             problems = dict.fromkeys((*found.problems, *repaired.problems))
             return replace(repaired, problems=tuple(problems))
@@ -90,7 +90,7 @@ class _SitemapFound:
         if not text:
             return
         found = self._children if child else self._urls
-        # An index that names itself is not one of its sitemaps.
+        # An index that lists itself is not one of its sitemaps.
         if text in found or (child and text == self._own):
             return
         if len(text) > _MAX_URL_CHARS or len(self._urls) + len(self._children) >= MAX_URLS:
@@ -147,9 +147,9 @@ def _read_sitemap_text(addresses: Iterable[str], found: _SitemapFound) -> None:
 
 
 MAX_ENTRIES = 50_000
-# A JSON text is read at once, and its values take ten times its room.
+# JSON is parsed as a whole, and its values take ten times its size.
 _MAX_JSON_BYTES = 10 * 1024 * 1024
-# Feeds up to here are read a second time if their charset is not what they say; real ones are far smaller.
+# Feeds up to this size are parsed again if their declared charset is wrong; real ones are far smaller.
 _MAX_MENDED_BYTES = 4 * 1024 * 1024
 
 
@@ -272,7 +272,7 @@ class _Found:
             self.note(ParseProblem.URLS_CUT)
             return not self.full
         known = self._entries.get(url)
-        # A feed may name an address twice; its newest date counts.
+        # A feed may list a URL twice; its newest date counts.
         self._entries[url] = max((*dates, *([known] if known else ())), default=None)
         return True
 

@@ -27,7 +27,7 @@ from holdfast.parse.text import (
 )
 from holdfast.types import ParsedPage
 
-# Directives that carry a value after a colon: a word before a colon that is not one of these names a crawler.
+# Directives with a value after a colon: any other word before a colon names a crawler.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MAX_CHARS = 4096
 
@@ -80,8 +80,8 @@ _LANGUAGE_SAMPLE_CHARS = 1000
 _MAX_STYLE_CHARS = 1024 * 1024
 
 _REMEMBERED_CHARS = 512
-# The pages of a site share most of their links, which are a fifth of what a link costs here. Long ones are not kept: a
-# page may hold megabytes of them.
+# The pages of a site share most of their links, and this step is a fifth of the cost of a link. Long ones are not
+# cached: a page may have megabytes of them.
 _remembered = lru_cache(maxsize=4096)(address)
 
 
@@ -136,7 +136,7 @@ class _Harvest:
             for url in srcset(value):
                 self.resources.take(url, "img")
             if len(value) > MAX_SRCSET_CHARS:
-                # Behind the candidate that the limit cuts through, which is often a large data: address.
+                # Start after the candidate that the limit cuts through, which is often a large data: URL.
                 self.resources.over += len(srcset(value[MAX_SRCSET_CHARS:].partition(",")[2]))
 
     def need_style(self, text: str | None) -> None:
@@ -160,7 +160,7 @@ def parse_html(
     _walk(tree, page)
     directives = read_directives(x_robots, page.robots)
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
-    # Before `read_content`, which removes hidden elements from the tree.
+    # Do this before `read_content`, which removes hidden elements from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
     text = without_marks(read_content(tree, telling_words(source.content)).text) if want_text else None
     return ParsedPage(
@@ -193,7 +193,7 @@ def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
             read(page, node)
         elif number > LAST_NUMBERED and node.tag == "use":
             _read_svg_image(page, node)
-    # By a selector, which runs inside the library: few elements have such a style.
+    # Use a selector, which runs inside the library: few elements have such a style.
     for node in tree.css('[style*="url(" i]'):
         page.need_style(node.attributes.get("style"))
 
@@ -303,14 +303,15 @@ def _read_meta(page: _Harvest, node: LexborNode) -> None:
     elif name == "og:title":
         page.og_title = page.og_title or content
     elif name == "refresh" and "http-equiv" in attributes:
-        # A browser obeys the first that leads somewhere; a page with a thousand of them leads there and nowhere else.
+        # A browser follows the first valid one; a page with a thousand of them leads only there.
         page.refreshes = page.refreshes or bool(page.follow(refresh(content), "refresh"))
     elif name == "content-language":
         page.sent_language = page.sent_language or content
 
 
 def _read_style(page: _Harvest, node: LexborNode) -> None:
-    # Its own text alone: in a drawing style elements nest, and the text below each of them is read once for each above.
+    # Read only its own text: in SVG style elements nest, and the text below each of them would be read once for each
+    # above.
     page.need_style(node.text(deep=False))
 
 
@@ -320,7 +321,7 @@ def _read_script(page: _Harvest, node: LexborNode) -> None:
         page.need(source, "script")
         return
     kind = (attributes.get("type") or "").strip().lower()
-    # Data blocks, as JSON-LD and templates, are no scripts; they are the longest.
+    # Data blocks such as JSON-LD and templates are not scripts; they are the longest.
     if kind == "importmap":
         import_map_links(node.text(deep=False), page.resources)
     elif not kind or kind == "module" or kind.endswith("javascript"):
@@ -332,7 +333,7 @@ def _read_image(page: _Harvest, node: LexborNode) -> None:
     page.need(attributes.get("src"), "img")
     if len(attributes) > 1:
         page.need_set(attributes.get("srcset"))
-        # Lazy loaders keep the real address here until a script moves it.
+        # Lazy loaders store the real URL here until a script moves it.
         page.need(attributes.get("data-src"), "img")
         page.need_set(attributes.get("data-srcset"))
 

@@ -183,7 +183,7 @@ class Microdata(NamedTuple):
 
 _NO_MICRODATA: Final = Microdata([], None, None, [], set())
 _MAX_ITEMS = 400
-# Of all items together: elements that hold each other hold the same text again and again.
+# Limit for all items together: nested elements repeat the same text.
 _ITEMS_CHARS = 1_000_000
 
 
@@ -246,7 +246,7 @@ def _author(names: Iterable[str]) -> str | None:
     found: dict[str, None] = {}
     for name in names:
         line = clean_line(name, AUTHOR_CHARS)
-        # Some give the address of a profile, which is no name.
+        # Some give the URL of a profile instead of a name.
         if line and "://" not in line and len(found) < _MAX_AUTHORS:
             found[line] = None
     return ", ".join(found)[:AUTHOR_CHARS] or None
@@ -274,7 +274,7 @@ _PRODUCTS = frozenset({"Product", "ProductGroup", "Offer", "Vehicle", "Book", "S
 _MEDIA = frozenset({"VideoObject", "AudioObject", "ImageGallery", "ImageObject", "PodcastEpisode", "Movie"})
 _LISTS = frozenset({"CollectionPage", "SearchResultsPage", "ItemList", "Blog"})
 _HOME_PATH = re.compile(r"/?|/(?:index|home|default|accueil|welcome)(?:\.\w{1,5})?/?|/[a-z]{2}(?:-[a-z]{2})?/?", re.I)
-# Measured as the field does: twenty links, and fewer than ten words for each.
+# A common measure: twenty links, and fewer than ten words for each.
 _LIST_LINKS, _WORDS_A_LINK = 20, 10
 _ARTICLE_WORDS, _FORM_WORDS, _MEDIA_WORDS, _TEXT_WORDS = 120, 150, 200, 200
 _REFERENCE_TERMS, _WORDS_A_TERM = 5, 200

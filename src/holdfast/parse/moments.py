@@ -48,7 +48,7 @@ def _w3c(found: re.Match[str]) -> datetime:
     year, month, day, hour, minute, second = (int(part) if part else None for part in found.groups()[:6])
     fraction, zone = found[7], found[8]
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    # A leap second has no place in a datetime.
+    # `datetime` cannot represent a leap second.
     leap = second == 60
     moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, 59 if leap else second or 0, micros)
     return moment.replace(tzinfo=_zone(zone))

@@ -114,9 +114,9 @@ def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
         return ParsedPage(resources=named.listed(), resources_over=named.over)
     if form is BodyForm.XML:
         found = parse_sitemap(body, how["url"])
-        # `feed` is what a link to a feed has: the items of one are no feeds.
+        # `feed` applies to a link to a feed: the items of one are not feeds.
         links = [Link(url, "item") for url in found.urls] + [Link(url, "sitemap") for url in found.children]
-        # XML that lists nothing is ordinary (a drawing, data): only a sitemap can be a bad one.
+        # XML that lists nothing is ordinary (a drawing, data): only a sitemap can be invalid.
         problems = tuple(set(found.problems) - {ParseProblem.NOT_A_SITEMAP})
         return ParsedPage(links=tuple(links), links_over=found.over, problems=problems)
     if form is BodyForm.TEXT:
@@ -133,19 +133,19 @@ _MAX_BYTES = 8 * 1024 * 1024
 # Start and end tags: 50,000 links take 130 ms, 100 of them with the interpreter's lock held.
 _MAX_TAGS = 100_000
 
-# A flood that hurts is longer than the space between two samples: 10 KB of formatting, 40 KB of anything else.
+# A harmful flood is longer than the distance of two samples: 10 KB of formatting, 40 KB of anything else.
 _WINDOW_BYTES, _STRIDE_BYTES, _MAX_WINDOWS = 256, 8 * 1024, 256
 
 # lexbor needs 3 ns for the square of the depth: 200 ms at 8,000. The deepest of 218 pages had 31.
 _MAX_DEPTH = 3_000
 # Each block opened inside n of these gets n copies: 1,400 of them in 20 KB made a tree of 330 MB.
 _MAX_FORMATTING = 400
-# In the sample, not in the page: HTML has 110 names; none of 218 pages used more than 43.
+# Number in the sample, not in the page: HTML has 110 names; none of 218 pages used more than 43.
 _MAX_NAMES = 150
 _NAMES_FROM_BYTES = 256 * 1024
 # One tag may be long (an image inside its address), but not have this many parts: lexbor compares each with each.
 _MAX_TAG_BYTES, _MAX_TAG_PARTS = 24 * 1024, 6_000
-# How often the look for such tags may read a body.
+# How often the search for such tags may read a body.
 _MOST_READ = 4
 
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
@@ -173,11 +173,11 @@ def looks_pathological(body: bytes) -> str | None:
     if size > _MAX_BYTES:
         return "huge"
     if b"\0" in body[:_WINDOW_BYTES]:
-        body = body.replace(b"\0", b"")  # UTF-16, most likely: the markup is what stands between the zeros
+        body = body.replace(b"\0", b"")  # this is probably UTF-16: the markup is between the zeros
         size = len(body)
     stride = max(_STRIDE_BYTES, size // _MAX_WINDOWS)
     windows = [_TAG.findall(body, at, at + _WINDOW_BYTES) for at in range(0, size, stride)]
-    # A sample without any tag is text, a script, or the inside of one huge tag: only then a closer look is worth it.
+    # A sample without any tag is text, a script, or the inside of one huge tag: only then check further.
     if not all(windows) and _has_endless_tag(body, windows, stride):
         return "attributes"
     reason = _judge(windows, stride / _WINDOW_BYTES)
@@ -241,7 +241,7 @@ def _has_endless_tag(body: bytes, windows: list[list[tuple[bytes, bytes]]], stri
             continue
         whole = _WHOLE_TAG.match(body, start)
         tag = body[start : whole.end() if whole else len(body)]
-        # Of a tag that nothing closes all that follows is read: many of them would be read as often.
+        # For an unclosed tag everything after it is read: many of them would be read as many times.
         left -= len(tag)
         if left < 0 or len(tag) - len(tag.translate(None, _PART_ENDS)) > _MAX_TAG_PARTS:
             return True

@@ -10,14 +10,14 @@ from itertools import islice
 from holdfast.parse.addresses import NamedUrls, address
 
 _MAX_CHARS = 4 * 1024 * 1024
-# Occurrences of the words that are read in one script: bundles have hundreds, and a flood must not cost seconds.
+# Limit of occurrences that are read in one script: bundles have hundreds, and a flood must not cost seconds.
 _MAX_WORDS = 10_000
 _MAX_MAP_CHARS = 256 * 1024
 _WORD = re.compile(
     r"(?<![\w$.])(?:importScripts|import|export|new\s{1,4}(?:Shared)?Worker)(?![\w$])"
     r"|serviceWorker\s{0,4}\.\s{0,4}register(?![\w$])"
 )
-# What stands between `import` and its literal: names, braces, stars. Possessive, so that it is read once.
+# The text between `import` and its literal: names, braces, stars. Possessive, so that it is read once.
 _CLAUSE = re.compile(r"[\w$\s{},*]{0,2000}+")
 _OPENS = re.compile(r"\s{0,16}\(\s{0,16}")
 _LITERAL = re.compile(r"""(["'`])([^"'`\\\s<>{}]{1,2048})\1""")
@@ -31,7 +31,7 @@ def script_links(text: str, found: NamedUrls, *, is_inline: bool) -> None:
     Imports of bare names are not URLs. The URL of a worker is relative to the page: in an external script, where
     the page is unknown, only absolute ones count.
     """
-    # Two looks for a word, at the speed of memory: most scripts have neither.
+    # Search for two words first, at the speed of memory: most scripts have neither.
     if "import" not in text and "Worker" not in text and "export" not in text:
         return
     for number, word in enumerate(_WORD.finditer(text, 0, _MAX_CHARS)):

@@ -28,7 +28,8 @@ LINE_MARK: Final = BLOCK_MARK + _JOINED
 REST_MARK: Final = "\f"
 """Stands between the main content of a page and the rest of what it shows; no line of a page holds it."""
 
-# What would break a database, a terminal or a reading order; joiners (U+200C, U+200D) carry meaning and stay.
+# Characters that would break a database, a terminal or the reading order; joiners (U+200C, U+200D) have a meaning and
+# stay.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
@@ -43,8 +44,8 @@ _CONTROLS = bytes(
 )
 
 
-# Mutation events serve scripts and <selectedcontent>. With them each <option> costs a look at all before it: a megabyte
-# of them takes a minute, without them 50 ms.
+# Mutation events serve scripts and <selectedcontent>. With them each <option> scans all before it: a megabyte of them
+# takes a minute, without them 50 ms.
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 
 
@@ -119,7 +120,7 @@ def nfc(text: str) -> str:
     while at < len(text):
         end = at + _NFC_CHARS
         if end < len(text):
-            # Cut before a character that does not combine with what stands before it, if one is near.
+            # Cut before a character that does not combine with the previous one, if one is near.
             for back in range(32):
                 if unicodedata.combining(text[end - back]) == 0 and not "\u1100" <= text[end - back] <= "\u11ff":
                     end -= back
@@ -204,10 +205,10 @@ def one_line_a_block(text: str) -> str:
 
 
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-# They stand inside words of Persian and Hindi, and readers may leave them out.
+# Words of Persian and Hindi contain them, and readers may omit them.
 _JOINERS = re.compile("[\u200c\u200d]")
 _BLANKS = re.compile(r"\s+")
-# Marks that belong to the letter before them, of all scripts: without these a word of Hindi or Tamil falls apart.
+# Combining marks of all scripts: without these a word of Hindi or Tamil would be split.
 _MARK_RANGES: Final = (
     "0300-036F 0483-0487 0591-05BD 0610-061A 064B-065F 0670-0670 06D6-06DC 0900-0903 093A-094F 0951-0957 0962-0963"
     " 0981-0983 09BC-09CD 0A01-0A03 0A3C-0A4D 0A81-0A83 0ABC-0ACD 0B01-0B03 0B3C-0B57 0BBE-0BCD 0C00-0C04 0C3C-0C56"
@@ -222,7 +223,7 @@ def tidy(text: str) -> str:
     """Return the text in composed form; controls, lone surrogates and runs of white space become one space."""
     if text.isascii():
         if text.isprintable():
-            # Most texts: two patterns take ten times as long.
+            # Most texts end here: two patterns take ten times as long.
             return " ".join(text.split())
         composed = text
     else:
@@ -230,13 +231,13 @@ def tidy(text: str) -> str:
     return _BLANKS.sub(" ", _UNUSABLE.sub(" ", composed)).strip()
 
 
-# Thai, Lao, Burmese, Khmer, Chinese, Japanese and Korean: scripts whose words the analysers cannot tell apart.
+# Thai, Lao, Burmese, Khmer, Chinese, Japanese and Korean: the analysers cannot separate the words of these scripts.
 UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
-# A line end between letters of Chinese or Japanese stands between letters of one word. Both patterns begin with a
-# literal, for which `re` searches fast.
+# A line end between letters of Chinese or Japanese is inside a word. Both patterns start with a literal, for which `re`
+# searches fast.
 _WIDE: Final = "\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _WRAPPED: Final = re.compile(rf"\n(?<=[{_WIDE}]\n)\s*(?=[{_WIDE}])")
 _WIDE_BLANK: Final = re.compile(rf" (?<=[{_WIDE}] )(?=[{_WIDE}])")
@@ -268,7 +269,7 @@ def count_words(text: str) -> int:
     """Return the number of words in a tidied text; in unspaced scripts each letter counts."""
     if not text:
         return 0
-    # Blocks are parted by one line break and words by one blank: nothing has to be split.
+    # One line break separates blocks and one blank separates words: nothing has to be split.
     words = text.count(" ") + text.count("\n") + 1
     if text.isascii() or not is_unspaced("".join(beyond_ascii(text.encode(*LENIENT)))):
         return words
@@ -280,7 +281,7 @@ def letters_of(word: str) -> list[str]:
     return analysable(word).split()
 
 
-# Letters that no decomposition takes apart, spelled as the index's own analyser spells them.
+# Letters without a decomposition, spelled as the index's analyser spells them.
 _LETTERS: Final = {
     "ß": "ss",
     "æ": "ae",
@@ -295,10 +296,10 @@ _LETTERS: Final = {
 }
 
 
-# Marks that a reader may leave out: accents of Latin and Greek, points of Hebrew, vowel signs of Arabic. Those of other
-# scripts make another letter: й is no и, and a word of Hindi without its signs is another word.
+# Marks that a reader may omit: accents of Latin and Greek, points of Hebrew, vowel signs of Arabic. In other scripts
+# they make another letter: й is not и, and a word of Hindi without its signs is another word.
 _MARKS: Final = [*range(0x300, 0x370), *range(0x591, 0x5C8), *range(0x64B, 0x660), 0x640, 0x670]
-# Between the points of Hebrew stand signs that part words: the hyphen (maqaf), paseq, sof pasuq, nun hafukha.
+# The range of Hebrew points includes signs that separate words: the hyphen (maqaf), paseq, sof pasuq, nun hafukha.
 _LEFT_OUT: Final = frozenset(map(chr, _MARKS)) - set("\u05be\u05c0\u05c3\u05c6")
 _WHOLE: Final = re.compile("[\u0400-\u052f\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]")
 
@@ -331,7 +332,7 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-# Letter by letter as they come: a table of all takes 25 ms, which every command would spend. There are 8,064 of them.
+# Fold letters when they occur: a table of all 8,064 takes 25 ms, which every command would spend.
 @cache
 def _same_length_of(char: str) -> str:
     bare = _bare(char)
@@ -345,7 +346,7 @@ def _same_length(char: str) -> str:
 _ASCII: Final = bytes(range(128))
 LENIENT: Final = ("utf-8", "surrogatepass")
 """Codec arguments that accept half a surrogate pair, which a text may contain."""
-# Of a letter in UTF-8 the first byte becomes a sign, and the others go: one byte a letter is left.
+# The first byte of a UTF-8 letter becomes a marker, and the others are dropped: one byte per letter is left.
 _SMALL_ASCII: Final = bytes(range(128)).lower() + b"?" * 128
 _LATER_BYTES: Final = bytes(range(0x80, 0xC0))
 
@@ -371,11 +372,11 @@ def fold_in_place(text: str) -> str:
 
     A letter that folds to two (`œ`) stays as it is.
     """
-    # The one capital whose small form is longer goes first.
+    # Replace the only capital with a longer small form first.
     low = text.replace("\u0130", "i").lower()
     if low.isascii():
         return low
-    # One pass for each letter that changes takes an eighth of what a table for all letters takes.
+    # One pass for each letter that changes takes an eighth of the time of a table for all letters.
     for char in set(low):
         if (bare := _same_length(char)) != char:
             low = low.replace(char, bare)
@@ -383,9 +384,9 @@ def fold_in_place(text: str) -> str:
 
 
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}")
-# What a tag may have by RFC 5646 (4.4.1), and what its column holds.
+# Longest tag by RFC 5646 (4.4.1), and by its column.
 _MAX_TAG_CHARS = 35
-# `utf` is what `lang="utf-8"` begins with, an old mistake of page templates.
+# `lang="utf-8"`, an old mistake of page templates, gives `utf`.
 _NO_LANGUAGE = frozenset({"und", "mul", "zxx", "mis", "utf"})
 
 _SAMPLE_CHARS = 1000
@@ -443,8 +444,8 @@ for _language, _words in _SMALL_WORDS.items():
     for _word in set(_words.split()):
         _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _language)
 
-# Scripts that one language of the web writes, as character classes; the shares that decide stand in _by_script.
-# Compiled when they are first used: that takes 6 ms, and most pages say what they are in.
+# Scripts of one language on the web, as character classes; _by_script has the deciding shares. Compile them on first
+# use: that takes 6 ms, and most pages declare their language.
 _KANA = r"[\u3040-\u30ff]"
 _HAN = r"[\u3400-\u9fff]"
 _ONE_LANGUAGE_SCRIPTS = (

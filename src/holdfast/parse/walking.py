@@ -36,28 +36,27 @@ _TERM_PARTS = 64
 _NUMBER: Final = re.compile(r"\s?(?:section|chapter|table|figure|part|appendix|example|§)\s[\dA-Z][\d.]{0,12}\s?", re.I)
 # Bold text longer than this is emphasis, not a name.
 _LEADING_CHARS, _LEADING_WORDS = 80, 8
-# `lower('TOM')` shows how a name is used.
+# `lower('TOM')` is an example of a use, not a definition.
 _EXAMPLE: Final = frozenset("'\"“„«;{")
-# Marks and blanks that may stand before the first word of a cell or paragraph: parts, and characters of each.
+# Marks and blanks that may precede the first word of a cell or paragraph: parts, and characters of each.
 _BEFORE_LEADING, _BLANK_CHARS = 6, 256
 _ANCHOR_PARTS, _HARDLY_CHARS = 40, 4
 ANCHOR_CHARS = 80
 """Limit on a link's text, and on the text next to it."""
-# Less beside a link says nothing of its target; nor does a date, a count or a version. The last is the most parts that
-# may stand between a term and its definition.
+# Shorter text beside a link says nothing about its target; nor does a date, a count or a version. The last is the most
+# parts between a term and its definition.
 _BESIDE_LEAST, _NUMBER_CHARS, _BESIDE_PARTS, _BETWEEN_PARTS = 8, 30, 24, 4
 _SEPARATORS: Final = " \t\n\xa0—–-:：,;|·•…"
-# Of a link or a term no more is looked at, however much it holds: elements that hold each other hold the same text
-# again and again.
+# Limit of text read per link or term: nested elements repeat the same text.
 _LOOKED_AT_CHARS = 1_000
 LINK_MARK = "\x02"
 """Surrounds link texts where they must be distinguishable from other text."""
 _SIGNS: Final = frozenset({"¶", "#", "§", "🔗", "⚓", "∞", "⚓︎"})
-# What sorts behind it begins with a letter, a digit or a sign.
+# Text that sorts after it starts with a letter, a digit or a sign.
 _MOST_BLANK: Final = "!"
 _BLANKS: Final = " \t\n\r\f\xa0" + LINE_MARK + LINK_MARK
 
-# What an element is to the walk, as bits.
+# Roles of elements in the walk, as bits.
 _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
 _HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
 _GAP, _APART, _ITEM, _DEFINES, _LINE_END = 8192, 16384, 32768, 65536, 131072
@@ -96,7 +95,7 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
         for number in numbers:
             made[number] = made.get(number, 0) | role
     for number in FURNITURE_IDS & left_out:
-        # The header of an article is part of it, the page's is not.
+        # The header of an article belongs to it, the page's does not.
         made[number] = made[number] & ~_SKIPPED | _FURNITURE
     return made
 
@@ -116,7 +115,7 @@ AROUND: Final = {
 """All visible elements except the surrounding boxes; read for text and headings only."""
 
 
-# A plain tuple: a page has hundreds, and one with names takes four times as long to make.
+# Use a plain tuple: a page has hundreds, and creating a named one takes four times as long.
 Anchor = tuple[str, str, str]
 """A link of a page: its target as written, its text, and the text next to it in a list or table of such links."""
 
@@ -185,7 +184,8 @@ class ContentWalk:
         return whole[:MAX_TEXT_CHARS]
 
     def _below(self, root: LexborNode, *, marks: bool) -> None:
-        # By hand: the library's own traversal cannot step over a subtree. Each statement is paid some thousand times.
+        # Walk by hand: the library's own traversal cannot skip a subtree. Each statement here runs some thousand times
+        # per page.
         parts, role_of, stop_tags = self._parts, self._roles.get, self._stop_tags
         above: list[tuple[LexborNode, int, int]] = []
         own, preformatted = (int(role_of(root.tag_id, 0) & bit > 0) for bit in (_OWNER, _PREFORMATTED))
@@ -213,7 +213,7 @@ class ContentWalk:
                             preformatted += role & _PREFORMATTED > 0
                     elif role & _APART:
                         if link_end == len(parts):
-                            parts.append(" ")  # menus without blanks between their links are drawn apart
+                            parts.append(" ")  # browsers draw links of a menu apart even without blanks
                         if role & _ANCHOR:
                             role, child = self._open_link(node.attributes, role, child, marks=marks)
                     elif role & _LEADING:
@@ -284,7 +284,7 @@ class ContentWalk:
 
     def _leading(self, role: int, opened: int) -> int:
         for part in self._parts[opened:]:
-            # An empty element adds no part, so that any number of them may stand behind the same blanks.
+            # An empty element adds no part, so that any number of them may follow the same blanks.
             if len(part) > _BLANK_CHARS or _says(part):
                 return role & _TERM
         return role & _TERM or _LEADING
@@ -364,7 +364,7 @@ class ContentWalk:
             return
         first, last = self._away
         if first >= start:
-            # Words that lead to another page are not defined here; nor is an entry of a register, `abs, Functions`.
+            # Words that link to another page are not defined here; nor is an entry of an index, `abs, Functions`.
             before = _start_of(parts, start, most=min(first - start, _TERM_PARTS), chars=_LOOKED_AT_CHARS).strip(
                 _BLANKS
             )

@@ -17,10 +17,10 @@ from holdfast.parse.charset import ParseProblem, decode_text, looks_like_html
 # A declaration must come before the root; 64 KiB is far more than any real prolog.
 _PROLOG_BYTES = 64 * 1024
 _MAX_TEXT_CHARS = 8192
-# 50,000 pages with twenty elements each; more is an attack on our time (about 2 us each).
+# Enough for 50,000 pages with twenty elements each; more would waste our time (about 2 us each).
 _MAX_ELEMENTS = 1_000_000
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
-# A feed has one, or one for each entry; a base is joined to the one above it, and that takes time.
+# A feed has one, or one for each entry; each base is joined to its parent's, which takes time.
 _MAX_BASES = 1000
 _MAX_BASE_CHARS = 2048
 
@@ -70,7 +70,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
     target = _Target(names)
     parser = etree.XMLParser(
         target=cast(Any, target),  # the stubs ask for more than lxml calls
-        # Entities can read local files and grow without end; DTDs can name addresses to load.
+        # Entities can read local files and expand without limit; DTDs can load URLs.
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -83,7 +83,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
         for chunk in chunks:
             try:
                 parser.feed(chunk)
-            # Also when this chunk broke: what ended before that counts.
+            # Do this also if the chunk failed: elements that ended before the error count.
             finally:
                 yield from target.take()
         parser.close()
@@ -100,7 +100,7 @@ class _Target:
         self._done: list[Element] = []
         self._count = 0
         self._chars = 0
-        # The depth at which each base holds that is open, and the base.
+        # The open bases, each with its depth.
         self._bases: list[tuple[int, str]] = []
         self._based = 0
 
@@ -130,7 +130,7 @@ class _Target:
             return
 
     def data(self, text: str) -> None:
-        # The parser hands out text in pieces; a text without end is dropped as it comes.
+        # The parser delivers text in pieces; drop the rest of an overlong text.
         if self._open and self._chars < _MAX_TEXT_CHARS:
             self._open[-1][1].append(text)
             self._chars += len(text)
@@ -157,7 +157,7 @@ MAX_BYTES = 50 * 1024 * 1024
 """Limit on one document after inflating, as in the sitemap protocol."""
 _CHUNK_BYTES = 64 * 1024
 _BUDGET = InflateBudget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
-# Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800.
+# Most members of a gzip file: 50 MiB in bgzip's blocks of 64 KiB are 800.
 _MAX_MEMBERS = 10_000
 _HTTP = ("http://", "https://")
 _MAX_REFERENCE = 10
@@ -213,7 +213,7 @@ def escape_ampersands(chunks: Iterator[bytes]) -> Iterator[bytes]:
     kept = b""
     for chunk in chunks:
         chunk = kept + chunk
-        # A reference may be cut by the end of a chunk.
+        # The end of a chunk may cut a reference.
         last = chunk.rfind(b"&", len(chunk) - _MAX_REFERENCE)
         kept = chunk[last:] if last >= 0 else b""
         yield _BARE_AMPERSAND.sub(b"&amp;", chunk[:last] if last >= 0 else chunk)

@@ -91,12 +91,12 @@ def hidden_counts(session: Session, *, source_id: int, executions: Collection[in
 def touched_addresses(session: Session, urls: Collection[str]) -> frozenset[str]:
     """Return which of these captured addresses have a capture under takedown."""
     questions = withdrawn_captures(Snapshot.url) if urls else ()
-    # `||`: a planner that goes by the address reads all of its captures.
+    # Use `||`: a planner that uses the index of addresses would read all captures of one.
     found = (session.scalars(question.where(Snapshot.url.concat("").in_(urls))) for question in questions)
     return frozenset(url for part in found for url in part)
 
 
-# Put together once: that takes longer than most of them run, and half a megabyte while it lasts.
+# Build it once: that takes longer than running most of them, and half a megabyte meanwhile.
 @cache
 def hidden_groups() -> Select[*tuple[Any, ...]]:
     """Return a query of the page groups with a capture under takedown, itself or with its page.
@@ -109,7 +109,7 @@ def hidden_groups() -> Select[*tuple[Any, ...]]:
 
 @cache
 def _counts() -> Select[*tuple[Any, ...]]:
-    # `+ 0`: a planner that goes by the source or by the execution reads all of it.
+    # Use `+ 0`: a planner that uses the index of sources or executions would read all of one.
     of_source = Snapshot.source_id + 0 == bindparam("source_id", type_=BigInteger)
     kept = [*_PAGES, of_source, (Snapshot.execution_id + 0).in_(bindparam("executions", expanding=True))]
     questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)

@@ -38,7 +38,7 @@ from holdfast.withdrawals.visibility import (
     withdrawals_of,
 )
 
-# In the data directory: a rebuild of a lost database must not show hidden captures.
+# Store it in the data directory: a rebuild of a lost database must not show hidden captures.
 WITHDRAWALS = "withdrawals.jsonl"
 _LARGEST_ID = 2**63 - 1
 MIN_REASON_CHARS = 3
@@ -62,7 +62,8 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
             field="reason",
         )
     with database.write() as session:
-        # Locked first: a running comparison would mark as compared what this transaction marks to be compared again.
+        # Lock first: a running comparison would mark captures as compared that this transaction marks to be compared
+        # again.
         lock_changes(session)
         target = snapshot_id, key = _known_target(session, subject)
         if withdrawals_of(session, *target):
@@ -117,8 +118,9 @@ def _lift(
         done = takedown_receipt(rows[0] if known is None else find_takedown(session, known.id), captures=captures)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
-        # After the commit: a process that dies in between leaves a line that hides too much, not too little. Under the
-        # same lock as hiding: a subject that was hidden again in the meantime must not get a later line that lifts it.
+        # Write it after the commit: a process that dies in between then leaves a line that hides too much, not too
+        # little. Hold the lock of hiding: a subject that was hidden again meanwhile must not get a later line that
+        # lifts it.
         with database.write() as session:
             lock_changes(session)
             if not withdrawals_of(session, *target):
@@ -253,7 +255,7 @@ def _target_of(session: Session, subject: str) -> _Subject:
     """
     if subject.isascii() and subject.isdecimal():
         number = int(subject.lstrip("0")[:20] or "0")
-        if number > _LARGEST_ID:  # no database takes it
+        if number > _LARGEST_ID:  # no database accepts it
             raise NotFound(f"there is no snapshot {subject[:40]}")
         return number, None
     try:
@@ -273,7 +275,7 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     """
     action: AuditAction = "snapshot.shown" if reason is None else "snapshot.hidden"
     snapshot_id, key = target
-    # The link texts that other pages have from it are hidden and shown with it.
+    # Hide and show link texts of other pages that come from it together with it.
     for named in [*named_by(session, *target)] or [[]]:
         refs = {"url_key": key, "hidden": reason is not None, "hashes": named}
         row = SearchOutbox(kind="withdrawal", first_id=snapshot_id, last_id=snapshot_id, refs=refs)
@@ -317,7 +319,7 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
     for text in read_lines(home / WITHDRAWALS):
         try:
             line = json.loads(text)
-            # Checked here, because one invalid line must not keep the others from being restored.
+            # Check it here, because one invalid line must not keep the others from being restored.
             if _is_ours(line):
                 latest[line["snapshot_id"], line["url_key"]] = line
         except (ValueError, KeyError, TypeError, RecursionError):

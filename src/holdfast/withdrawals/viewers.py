@@ -38,9 +38,9 @@ EVERYTHING: Final = Viewer(sees_members=True)
 PUBLIC: Final = Viewer()
 """Everybody else."""
 
-# A context variable: a server handles many requests at once, each for a viewer of its own.
+# A context variable, because a server handles many requests at once, each for its own viewer.
 _viewer: ContextVar[Viewer | None] = ContextVar("viewer", default=None)
-# The viewer where none is declared. A module variable, because new threads do not inherit context variables.
+# The default viewer. A module variable, because new threads do not inherit context variables.
 _undeclared = PUBLIC
 
 

@@ -54,10 +54,10 @@ def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
     return or_(_by_id(capture.id), _by_page(capture), *_with_original(capture.original_id))
 
 
-# Asked for at each execution: a statement that was put together for one viewer holds for all.
+# Evaluate it at each execution: a statement that was built for one viewer then works for all.
 _CONFINED = bindparam("viewer_confined", type_=Boolean, callable_=lambda: not viewer().sees_members)
 _GRANTED = bindparam("viewer_granted", type_=BigInteger, callable_=lambda: viewer().granted or 0)
-# Under another name: a question around it may read sources itself. In words, as the partial index has it.
+# Use an alias: the outer query may read sources itself. Write the value as text, like the partial index.
 _MEMBERS = aliased(Source, name="for_members")
 _FOR_MEMBERS = _MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'")
 _HIDDEN_SOURCES = select(_MEMBERS.id).where(_CONFINED, _FOR_MEMBERS, _MEMBERS.id != _GRANTED)
@@ -85,10 +85,11 @@ def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
 
 def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
     original = aliased(Snapshot)
-    # Said of the revisit, inside, as in `_with_original`: PostgreSQL would else hash all captures of hidden sources.
+    # Put the condition on the revisit inside, as in `_with_original`: otherwise PostgreSQL would hash all captures of
+    # hidden sources.
     revisited = original.id == original_id, original_id.is_not(None)
     hidden = exists().where(*revisited, original.source_id.in_(_HIDDEN_SOURCES))
-    # A seek for each revisit: only where there is any such source.
+    # This takes a seek per revisit: do it only if there is such a source.
     return and_(_HIDDEN_SOURCES.exists(), hidden)
 
 
@@ -109,7 +110,7 @@ def _visible(capture: Any) -> tuple[ColumnElement[bool], ...]:
 
 @cache
 def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
-    # Built once: that takes longer than running most statements that contain it.
+    # Build it once: that takes longer than running most statements that contain it.
     return _visible(Snapshot)
 
 
@@ -133,7 +134,7 @@ def members_source(session: Session, source_id: int, original_id: int | None) ->
     found = select(Source.id).where(
         or_(Source.id == source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
     )
-    # Its own before that of its body.
+    # Prefer its own id to that of its body.
     return session.scalar(found.order_by(Source.id != source_id).limit(1))
 
 
@@ -169,13 +170,13 @@ class SnapshotNotFound(NotFound):
 
 @cache
 def _one_visible() -> Select[*tuple[Any, ...]]:
-    # Put together once: every replayed page asks this, and making the statement takes longer than running it.
+    # Build it once: every replayed page runs this, and building the statement takes longer than running it.
     return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
 
 
 def visible_snapshot(session: Session, snapshot_id: int) -> Snapshot:
     """Return one snapshot; raise SnapshotNotFound if it does not exist or is hidden."""
-    # Databases refuse a number that fits no column with an error of their own; an address may hold any.
+    # Databases raise their own error for a number that fits no column; a URL may contain any.
     if 0 <= snapshot_id < 1 << 63:
         found: Snapshot | None = session.scalars(_one_visible(), {"number": snapshot_id}).one_or_none()
         if found is not None:
@@ -225,11 +226,11 @@ def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
 
 def visible_page(page_id: Any) -> ColumnElement[bool]:
     """Return the clause for signals-only pages that are visible."""
-    here = aliased(SignalPage)  # the question around it may read the same table
+    here = aliased(SignalPage)  # the outer query may read the same table
     return ~exists().where(here.page_id == page_id, or_(_by_key(here.page_key), here.source_id.in_(_HIDDEN_SOURCES)))
 
 
-# The same predicates as text, for writers that speak SQL themselves. Compiled when they are first needed.
+# The same predicates as text, for code that writes SQL itself. They are compiled on first use.
 def _text(statement: Select[*tuple[Any, ...]] | ColumnElement[bool]) -> str:
     return str(statement.compile(compile_kwargs={"literal_binds": True}))
 
@@ -301,17 +302,18 @@ def _any_capture() -> ColumnElement[bool]:
 
 def _with_original(original_id: Any) -> tuple[ColumnElement[bool], ...]:
     original = aliased(Snapshot)
-    # Said of the revisit, inside: PostgreSQL would else hash all captures of the archive for it.
+    # Put the condition on the revisit inside: otherwise PostgreSQL would hash all captures of the archive.
     is_revisit = original_id.is_not(None)
     with_page = exists().where(original.id == original_id, is_revisit, _by_page(original))
-    # Two, so that a planner makes a join of the first. A seek for each revisit: only where a page is withdrawn at all.
+    # Use two conditions, so that a planner turns the first into a join. This takes a seek per revisit: do it only if
+    # any page is withdrawn.
     return _by_id(original_id), and_(_any_page(), with_page)
 
 
 def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
     """Return queries that together find all captures under takedown, some twice: one seek per takedown in force."""
     wanted = select(*columns).select_from(Withdrawal).where(_IN_FORCE)
-    # An expression is in no index: the planner has to go from the few withdrawals to the captures, not the other way.
+    # No index has the expression: the planner must go from the few withdrawals to the captures.
     key = Withdrawal.url_key.concat("")
     original = aliased(Snapshot)
     revisit = Snapshot.original_id == original.id + 0
@@ -337,7 +339,7 @@ def stand_ins(session: Session) -> list[int]:
     first, equal, alone = aliased(Snapshot), aliased(Snapshot), aliased(Withdrawal)
     day_on = type_coerce(first.captured_at, BigInteger) + _DAY_MICROS
     found: dict[int, int] = {}
-    # As in `withdrawn_captures`: from the few withdrawals to the captures.
+    # As in `withdrawn_captures`, go from the few withdrawals to the captures.
     for concerned in (first.id == alone.snapshot_id + 0, first.original_id == alone.snapshot_id + 0):
         rows = session.execute(
             select(first.id, equal.id)
@@ -354,7 +356,7 @@ def stand_ins(session: Session) -> list[int]:
             )
             .order_by(first.id, equal.captured_at.desc(), equal.id.desc())
         )
-        # The last one of each counts, and that is the earliest.
+        # The last one of each wins, which is the earliest.
         found.update((row[0], row[1]) for row in rows)
     return sorted(found.values())
 
@@ -383,7 +385,7 @@ def concerned_by(snapshot_id: int | None, key: str | None) -> ColumnElement[bool
     here = aliased(Snapshot)
     itself = here.id == snapshot_id if key is None else of_page(key, here)
     revisits = bodies_in(snapshot_id, key, column="id")
-    # By ids: a planner goes through the whole table for a question of which one half names another capture.
+    # Compare ids: a planner scans the whole table for a condition that refers to another capture in one half.
     return Snapshot.id.in_(union(select(here.id).where(itself), revisits))
 
 
@@ -406,7 +408,7 @@ def _hiding(session: Session, which: ColumnElement[bool], *, limit: int) -> list
     original = aliased(Snapshot)
     few = select(Withdrawal.id).select_from(Snapshot)
     borrowed = few.join(original, original.id == Snapshot.original_id)
-    # As `is_withdrawn` has it, each a seek for each capture.
+    # The conditions of `is_withdrawn`, each with one seek per capture.
     found = union(
         few.join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id).where(_IN_FORCE, which),
         few.join(Withdrawal, Withdrawal.url_key == _key_of(Snapshot)).where(_IN_FORCE, which),
@@ -462,7 +464,7 @@ def pages_taken_down(session: Session) -> set[str]:
 
 def is_any_withdrawn(session: Session) -> bool:
     for column in (Withdrawal.url_key, Withdrawal.snapshot_id):
-        # Ordered, so that the partial index of what stands is read and not the table with all that was lifted.
+        # Order them, so that the partial index of active withdrawals is read instead of the table with all lifted ones.
         found = select(Withdrawal.id).where(_IN_FORCE, column.is_not(None)).order_by(column)
         if session.scalar(found.limit(1)) is not None:
             return True
@@ -482,10 +484,10 @@ class Mark(NamedTuple):
     """The sources hidden from the viewer."""
 
 
-# Count and last id alone would not do: PostgreSQL may commit a smaller id late, while another withdrawal is lifted.
+# Count and last id alone do not suffice: PostgreSQL may commit a smaller id late, while another withdrawal is lifted.
 _FIGURES = func.count(), func.max(Withdrawal.id), func.sum(Withdrawal.id)
 _LISTED = _HIDDEN_SOURCES.with_only_columns(func.aggregate_strings(cast(_MEMBERS.id, String), ","))
-# One statement for both: search asks it each time.
+# Use one statement for both: each search runs it.
 _MARK = select(*_FIGURES, _LISTED.scalar_subquery()).where(_IN_FORCE)
 VISIBILITY_MARK = PreparedSelect(_MARK)
 """Prepared form of the mark's query for frequent callers; the viewer is evaluated at each execution."""
@@ -531,8 +533,8 @@ def names_hidden_original(capture: Any = Snapshot) -> ColumnElement[bool]:
     return or_(capture.refers_to_url != capture.url, _of_hidden_original(capture.original_id))
 
 
-# Figures that change with every withdrawal and every lifting, for a question that asks for other figures too. Liftings
-# are counted: the moment of the last one is by the clock of its machine, and may lie before that of another.
+# Figures that change with every withdrawal and every lifting, for a query with other figures. Count liftings: the time
+# of the last one is from its machine's clock, and may precede that of another.
 LAST_WITHDRAWALS = func.max(Withdrawal.id), func.count(Withdrawal.lifted_at)
 
 
