@@ -40,8 +40,8 @@ class PolitenessSettings(SettingGroup):
         ge=0.0,
         description="Seconds between starts of two requests to one domain; a source's delay_s and --delay win.",
     )
-    max_delay_s: float = setting(300.0, ge=1.0, description="Cap on a robots.txt crawl-delay; logged when it bites.")
-    retries: int = setting(3, ge=0, description="How often a page is asked again after a transient failure.")
+    max_delay_s: float = setting(300.0, ge=1.0, description="Cap on a robots.txt crawl-delay; logged when it applies.")
+    retries: int = setting(3, ge=0, description="How often a page is retried after a transient failure.")
 
 
 class FetchSettings(SettingGroup):
@@ -107,7 +107,7 @@ _RELAXED = ("development", "dev", "local", "test", "testing", "ci")
 class ApiSettings(SettingGroup):
     """HTTP server: published content, allowed clients and rate limits."""
 
-    host: str = setting("127.0.0.1", description="Address to listen on; other than loopback only with an admin token.")
+    host: str = setting("127.0.0.1", description="Address to listen on; without an admin token only loopback.")
     port: int = setting(8060, ge=0, le=65535, description="Port to listen on; 0 lets the kernel choose.")
     admin_token: Secret | None = setting(
         None, min_length=1, description="Secret for admin routes; strict environments want at least 16 characters."
@@ -148,7 +148,7 @@ class ApiSettings(SettingGroup):
     upkeep: bool = setting(
         True,
         description="Whether the server itself takes new captures into search, compares them, and runs operations that "
-        "were asked for over HTTP.",
+        "were requested over HTTP.",
     )
     usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
 
@@ -184,16 +184,16 @@ class AuthSettings(SettingGroup):
         pattern=r"^https?://[^?#\s]+$",
         description="Identity provider (OpenID Connect) to sign in with, as https://login.example.org; empty: none.",
     )
-    oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
+    oidc_client_id: str | None = setting(None, description="Client id of this server at the identity provider.")
     oidc_client_secret: Secret | None = setting(
         None, min_length=1, description="Its secret there; left out for a public client."
     )
-    oidc_name: str = setting("single sign-on", min_length=1, description="What the sign-in page calls it.")
+    oidc_name: str = setting("single sign-on", min_length=1, description="Name of the provider on the sign-in page.")
     oidc_scopes: tuple[str, ...] = setting(
         ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
     )
     oidc_allow_networks: tuple[Network, ...] = setting(
-        (), description="Private networks (CIDR, comma-separated) that the identity provider may stand in."
+        (), description="Private networks (CIDR, comma-separated) that the identity provider may be in."
     )
     oidc_name_claim: str = setting(
         "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."
@@ -201,12 +201,12 @@ class AuthSettings(SettingGroup):
     oidc_role_claim: str = setting("groups", min_length=1, description="Claim that says what a user may do.")
     oidc_roles: tuple[str, ...] = setting(
         (),
-        description="What its values mean, as archivists=operator,admins=administrator; the highest that fits counts.",
+        description="Roles of its values, as archivists=operator,admins=administrator; the highest match counts.",
     )
     oidc_default_role: str | None = setting(
         None,
         pattern=r"^(member|observer|operator|administrator)$",
-        description="Role of a user that none of them fits; without it such a user is not let in.",
+        description="Role of a user without a match; without it such a user is rejected.",
     )
 
 
@@ -253,14 +253,14 @@ class JobSettings(SettingGroup):
     events_days: float = setting(7.0, gt=0.0, description="Age up to which events are kept for streaming.")
     log_lines: int = setting(50_000, ge=100, description="Lines of one execution's log; the rest is counted.")
     log_level: str = setting(
-        "info", pattern="^(debug|info|warning|error)$", description="Least level of lines in an execution's log."
+        "info", pattern="^(debug|info|warning|error)$", description="Lowest level of lines in an execution's log."
     )
 
 
 class FeedSettings(SettingGroup):
     """Discovery and polling of feeds and sitemaps, for sources with `feeds` enabled."""
 
-    poll: bool = setting(True, description="Whether feeds are polled at all; off, no source has a feed job.")
+    poll: bool = setting(True, description="Whether feeds are polled at all; if off, no source has a feed job.")
     discovery: bool = setting(
         True, description="Whether start pages, usual places and robots.txt are searched for feeds."
     )
@@ -322,7 +322,7 @@ class StorageSettings(SettingGroup):
     """When storage counts as unreachable, what recovery may do, and when old crawl directories are cleaned up."""
 
     dead_s: float = setting(120.0, ge=0.0, description="Time that a path is dead before something is done about it.")
-    unmount_command: str | None = setting(None, description="Lets go of a dead mount; `{mount}` is its path, no shell.")
+    unmount_command: str | None = setting(None, description="Unmounts a dead mount; `{mount}` is its path, no shell.")
     mount_command: str | None = setting(None, description="Mounts it again; `{mount}` is its path, no shell.")
     clean_days: float = setting(
         14.0, ge=0.0, description="Age from which an indexed crawl's remains may be cleaned up."
@@ -353,7 +353,7 @@ class Settings(SettingGroup):
 
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
     warc_root: Path | None = setting(
-        None, description="Where WARC files lie; `warcs` in the data directory if left out, else linked there."
+        None, description="Folder of WARC files; by default `warcs` in the data directory, otherwise linked there."
     )
     database_url: str | None = setting(
         None, description="PostgreSQL address; empty means SQLite in the data directory."
@@ -363,7 +363,7 @@ class Settings(SettingGroup):
         description="Redis or Valkey, redis://host:6379/0: one count of requests for all processes that use it. "
         "Nothing is lost without it.",
     )
-    contact: str | None = setting(None, description="Who answers for a crawl: an e-mail address or a web address.")
+    contact: str | None = setting(None, description="Contact for a crawl: an e-mail address or a web address.")
     user_agent: str | None = setting(None, description="Own user agent; the product's token and the contact are added.")
     allow_networks: tuple[Network, ...] = setting(
         (), description="Private networks (CIDR, comma-separated) that may be crawled; nothing private otherwise."
@@ -371,7 +371,7 @@ class Settings(SettingGroup):
     log_level: str = setting(
         "INFO",
         pattern="(?i)^(debug|info|warning|error|critical)$",
-        description="Least level of events that are written.",
+        description="Lowest level of events that are logged.",
     )
     politeness: PolitenessSettings = PolitenessSettings()
     fetch: FetchSettings = FetchSettings()

@@ -267,14 +267,14 @@ class SourceConfig:
     def warnings(self) -> tuple[str, ...]:
         found = []
         if self.max_depth == 0:
-            found.append("max_depth: 0 keeps the seeds alone, and what they embed")
+            found.append("max_depth: 0 captures only the seeds and their embedded files")
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
         # The minimum of one second applies to the public web, whatever a source says; this only warns.
         if self.delay_s is not None and self.delay_s < 1.0:
-            found.append(f"delay_s: {self.delay_s:g} holds only inside an allowed private network; elsewhere it is 1")
+            found.append(f"delay_s: {self.delay_s:g} applies only inside an allowed private network; elsewhere it is 1")
         if self.storage == "signals" and self.backend == "zimit":
-            found.append("storage: zimit always writes WARC files; signals takes effect with the native backend")
+            found.append("storage: zimit always writes WARC files; signals needs the native backend")
         if self.backend == "zimit":
             found += self._ignored_by_zimit()
         return tuple(found)
@@ -282,9 +282,9 @@ class SourceConfig:
     def _ignored_by_zimit(self) -> list[str]:
         found = []
         if self.robots == "obey":
-            found.append("robots: zimit asks robots.txt for pages only, and takes one that does not answer for leave")
+            found.append("robots: zimit checks robots.txt for pages only, and crawls if robots.txt does not respond")
         if self.user_agents:
-            found.append("user_agents: zimit goes by its browser's own name, with the contact; these are not used")
+            found.append("user_agents: zimit uses its browser's own name, with the contact; these are ignored")
         if not self.requisites:
             found.append("requisites: zimit's browser always fetches what pages embed")
         policy = self.zimit.execution_policy

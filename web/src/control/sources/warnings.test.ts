@@ -6,7 +6,7 @@ import { warningText } from "./warnings";
 afterEach(() => { speakOutside("en"); });
 
 test("a warning is in the server's words in English, by its field in French", async () => {
-  const none = "max_depth: 0 keeps the seeds alone, and what they embed";
+  const none = "max_depth: 0 captures only the seeds and their embedded files";
   expect(warningText(none)).toBe(none);
   speakOutside("fr");
   await loadRooms();
