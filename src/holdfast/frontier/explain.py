@@ -70,7 +70,7 @@ def explain(
     spelling, refused = _spelled(text, given, judged)
     url = spelling.url if spelling is not None else None
     normalised = url.normalised if url is not None else normalised_or_plain(bare)[:MAX_URL_CHARS]
-    inside = [one.told for one in judged.in_scope]
+    inside = [one.explained for one in judged.in_scope]
     state = live_robots or (robots_of_origin(session, url.origin) if url is not None else None)
     robots = explain_robots(url, state, inside, now=now, live=live_robots is not None)
     domain = explain_domain(session, url.domain, inside, robots, settings, now=now) if url is not None else None
@@ -95,7 +95,7 @@ def explain(
     )
     found = Explanation(
         address=_address(bare, refused, spelling, normalised),
-        sources=judged.told(),
+        sources=judged.explained(),
         robots=robots,
         domain=domain,
         attempts=attempts,

@@ -40,7 +40,7 @@ def explain_domain(
     delay_s, reasons = _delay(row, sources, robots, settings)
     until = politeness.open_until(circuit, now=now, reset_s=settings.timings.crawl_circuit_reset_s)
     at = from_micros(row.next_allowed_at) if row is not None and row.next_allowed_at > to_micros(now) else None
-    told = ExplainedDomain(
+    found = ExplainedDomain(
         name=name,
         known=row is not None,
         allowed=row.is_allowed if row is not None else True,
@@ -56,7 +56,7 @@ def explain_domain(
         holder=_holder(session, row, now),
         sentence="",
     )
-    return replace(told, sentence=_domain_sentence(told))
+    return replace(found, sentence=_domain_sentence(found))
 
 
 def _circuit(row: Domain | None) -> CircuitState:
@@ -76,18 +76,18 @@ def _delay(
     row: Domain | None, sources: Sequence[ExplainedSource], robots: ExplainedRobots, settings: Settings
 ) -> tuple[float, list[str]]:
     """Return the delay between two requests, and everything that contributes to it, the longest first."""
-    wishes = [(settings.politeness.delay_s, f"{settings.politeness.delay_s:g} s is the setting")]
+    delays = [(settings.politeness.delay_s, f"{settings.politeness.delay_s:g} s is the setting")]
     if sources:
-        # A source that says something of its own is asked instead of the setting.
-        wishes = [(one.delay_s, f"{one.source} asks for {one.delay_s:g} s") for one in sources]
+        # Where sources have the URL in scope, their delays replace the setting.
+        delays = [(one.delay_s, f"{one.source} asks for {one.delay_s:g} s") for one in sources]
     if row is not None and row.delay_s is not None:
-        wishes.append((row.delay_s, f"an operator asks for {row.delay_s:g} s"))
+        delays.append((row.delay_s, f"an operator asks for {row.delay_s:g} s"))
     if robots.crawl_delay_s is not None:
         most, cut = capped(robots.crawl_delay_s, settings.politeness.max_delay_s)
         capped_at = f", of which {most:g} s are kept" if cut else ""
-        wishes.append((most, f"robots.txt asks for {robots.crawl_delay_s:g} s{capped_at}"))
-    wishes.sort(key=lambda wish: -wish[0])
-    seconds, reasons = wishes[0][0], [reason for _, reason in wishes]
+        delays.append((most, f"robots.txt asks for {robots.crawl_delay_s:g} s{capped_at}"))
+    delays.sort(key=lambda one: -one[0])
+    seconds, reasons = delays[0][0], [reason for _, reason in delays]
     if seconds < politeness.MIN_DELAY_S:
         reasons.append("less than 1 s holds only inside an allowed private network")
     if row is not None and row.penalty > 1.0:
@@ -110,26 +110,26 @@ def _holder(session: Session, row: Domain | None, now: datetime) -> ExplainedHol
     )
 
 
-def _domain_sentence(told: ExplainedDomain) -> str:
-    if not told.allowed:
-        return f"{told.name} is forbidden by an operator: nothing is requested there"
-    pace = f"every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
-    if not told.known:
-        return f"{told.name} was never requested; it would be {pace}"
-    parts = [f"{told.name} is requested at most {pace}"]
-    if told.paused_since is not None:
-        parts.insert(0, f"an operator has paused it since {told.paused_since:%Y-%m-%d %H:%M}")
-    if told.circuit_open_until is not None:
-        failures = f"{told.circuit_failures} failures"
-        parts.append(f"its circuit is open until {told.circuit_open_until:%H:%M:%S} after {failures}")
-    elif told.circuit is not CircuitKnown.CLOSED:
+def _domain_sentence(found: ExplainedDomain) -> str:
+    if not found.allowed:
+        return f"{found.name} is forbidden by an operator: nothing is requested there"
+    pace = f"every {found.delay_s:g} s ({'; '.join(found.delay_reasons)})"
+    if not found.known:
+        return f"{found.name} was never requested; it would be {pace}"
+    parts = [f"{found.name} is requested at most {pace}"]
+    if found.paused_since is not None:
+        parts.insert(0, f"an operator has paused it since {found.paused_since:%Y-%m-%d %H:%M}")
+    if found.circuit_open_until is not None:
+        failures = f"{found.circuit_failures} failures"
+        parts.append(f"its circuit is open until {found.circuit_open_until:%H:%M:%S} after {failures}")
+    elif found.circuit is not CircuitKnown.CLOSED:
         parts.append("its circuit is being tried again")
-    if told.unreachable_since is not None:
-        parts.append(f"it has been unreachable since {told.unreachable_since:%Y-%m-%d %H:%M}")
-    if told.holder is not None:
-        where = f"{told.holder.host} (process {told.holder.pid})" if told.holder.host else f"owner {told.holder.owner}"
-        what = f" for execution {told.holder.execution}" if told.holder.execution else ""
+    if found.unreachable_since is not None:
+        parts.append(f"it has been unreachable since {found.unreachable_since:%Y-%m-%d %H:%M}")
+    if (holder := found.holder) is not None:
+        where = f"{holder.host} (process {holder.pid})" if holder.host else f"owner {holder.owner}"
+        what = f" for execution {holder.execution}" if holder.execution else ""
         parts.append(f"{where} holds it{what}")
-    if told.next_allowed_at is not None:
-        parts.append(f"its next request may start at {told.next_allowed_at:%Y-%m-%d %H:%M:%S}")
+    if found.next_allowed_at is not None:
+        parts.append(f"its next request may start at {found.next_allowed_at:%Y-%m-%d %H:%M:%S}")
     return "; ".join(parts)

@@ -11,13 +11,13 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from holdfast.frontier.explain_next import turn
 from holdfast.frontier.explain_records import (
     ExplainedAttempt,
     ExplainedAttempts,
     ExplainedOutlook,
     ExplainedSource,
     ExplainedSources,
-    ExplainedTurn,
     ExplainedVisibility,
     Explanation,
     OutlookKind,
@@ -126,22 +126,12 @@ def _visibility(found: Explanation) -> ExplainedVisibility:
 
 def _outlook(found: Explanation) -> ExplainedOutlook:
     codes = {one.source for one in found.sources.in_scope}
-    turn = next((one for one in found.outlook.all if one.source in codes and one.kind in _NEXT), None)
-    if turn is None:
-        never = ExplainedTurn(
-            kind=OutlookKind.NEVER, source=None, job=None, execution=None, at=None, place=None, sentence=_why(found)
-        )
-        return ExplainedOutlook(next=never, all=[never])
-    told = ExplainedTurn(
-        kind=turn.kind,
-        source=turn.source,
-        job=None,
-        execution=None,
-        at=turn.at,
-        place=turn.place,
-        sentence=_NEXT[turn.kind],
-    )
-    return ExplainedOutlook(next=told, all=[told])
+    first = next((one for one in found.outlook.all if one.source in codes and one.kind in _NEXT), None)
+    if first is None:
+        event = turn(OutlookKind.NEVER, sentence=_why(found))
+    else:
+        event = turn(first.kind, source=first.source, at=first.at, place=first.place, sentence=_NEXT[first.kind])
+    return ExplainedOutlook(next=event, all=[event])
 
 
 def _why(found: Explanation) -> str:

@@ -67,7 +67,7 @@ def _attempt(
     row: AttemptOnPage, captures: dict[int | None, Snapshot], paths: dict[int | None, str]
 ) -> ExplainedAttempt:
     one = row.attempt
-    told = from_row(
+    found = from_row(
         ExplainedAttempt,
         one,
         source=row.source,
@@ -87,7 +87,7 @@ def _attempt(
     )
     is_gone = one.warc_file_id is not None and one.warc_file_id not in paths
     gone = "; what it stored was discarded" if is_gone else ""
-    return replace(told, sentence=f"{_attempt_sentence(told)}{gone}")
+    return replace(found, sentence=f"{_attempt_sentence(found)}{gone}")
 
 
 def _record(
@@ -107,16 +107,16 @@ def _record(
     )
 
 
-def _attempt_sentence(told: ExplainedAttempt) -> str:
-    where = f"execution {told.execution} of {told.source}" if told.source else f"execution {told.execution}"
-    which = f"attempt {told.number} in {where}"
-    if told.outcome is None:
+def _attempt_sentence(found: ExplainedAttempt) -> str:
+    where = f"execution {found.execution} of {found.source}" if found.source else f"execution {found.execution}"
+    which = f"attempt {found.number} in {where}"
+    if found.outcome is None:
         return f"{which} is open: it waits for its request"
-    what = told.outcome.value + (f" ({told.reason})" if told.reason and told.reason != told.outcome.value else "")
-    status = f", status {told.status}" if told.status is not None else ""
-    to = f", redirected to {told.redirected_to}" if told.redirected_to else ""
-    message = f": {told.message}" if told.message else ""
-    when = f" at {told.completed_at:%Y-%m-%d %H:%M:%S}" if told.completed_at else ""
+    what = found.outcome.value + (f" ({found.reason})" if found.reason and found.reason != found.outcome.value else "")
+    status = f", status {found.status}" if found.status is not None else ""
+    to = f", redirected to {found.redirected_to}" if found.redirected_to else ""
+    message = f": {found.message}" if found.message else ""
+    when = f" at {found.completed_at:%Y-%m-%d %H:%M:%S}" if found.completed_at else ""
     return f"{which} ended{when}: {what}{status}{to}{message}"
 
 
@@ -134,7 +134,7 @@ def explain_snapshots(
     rows = _newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
     keys = {one.page_key or one.url_key for one, _ in rows}
     hidden = withdrawn_among(session, snapshots=[one.id for one, _ in rows], keys=keys)
-    told = ExplainedSnapshots(
+    found = ExplainedSnapshots(
         count=min(number, COUNTED),
         is_exact=number <= COUNTED,
         first_at=first,
@@ -155,16 +155,16 @@ def explain_snapshots(
         ],
         sentence="",
     )
-    return replace(told, sentence=_captures_sentence(told))
+    return replace(found, sentence=_captures_sentence(found))
 
 
-def _captures_sentence(told: ExplainedSnapshots) -> str:
-    others = f"; {told.other_spellings} more under other spellings (http, www)" if told.other_spellings else ""
-    if not told.count:
+def _captures_sentence(found: ExplainedSnapshots) -> str:
+    others = f"; {found.other_spellings} more under other spellings (http, www)" if found.other_spellings else ""
+    if not found.count:
         return f"it has no captures{others}"
-    number = f"{told.count}" if told.is_exact else f"more than {told.count}"
-    noun = "capture" if told.count == 1 else "captures"
-    return f"it has {number} {noun}, from {told.first_at:%Y-%m-%d} to {told.last_at:%Y-%m-%d}{others}"
+    number = f"{found.count}" if found.is_exact else f"more than {found.count}"
+    noun = "capture" if found.count == 1 else "captures"
+    return f"it has {number} {noun}, from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d}{others}"
 
 
 def explain_visibility(
@@ -177,11 +177,11 @@ def explain_visibility(
     of_page = withdrawals_of(session, snapshot_id=None, key=key)
     # Of all its captures, not of those that are shown: the one that was withdrawn may be years old.
     among = [] if of_page else withdrawals_among_captures(session, url_hash=url_hash, limit=_WITHDRAWALS)
-    told = [
+    found = [
         ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
         for one in (*of_page, *among)
     ]
-    page, single = (told, []) if of_page else ([], told)
+    page, single = (found, []) if of_page else ([], found)
     # Captures and not withdrawals: one may hide many, which show the body that it withdraws.
     gone = count_withdrawn(session, url_hash=url_hash, most=COUNTED) if single else 0
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count

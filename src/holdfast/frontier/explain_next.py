@@ -46,7 +46,7 @@ def explain_outlook(
         *(found for one in judged.in_scope for found in _runs(one, robots, domain, ended)),
     ]
     in_queue = {one.job for one in turns if one.place is not None}
-    # A job whose frontier has the address is told by its place there.
+    # Where the frontier of a job has the URL, its place there stands for the job.
     turns = [one for one in turns if one.place is not None or one.job not in in_queue or one.job is None]
     if not turns:
         turns = [turn(OutlookKind.NEVER, sentence=_why_never(judged, domain))]
@@ -70,7 +70,7 @@ def turn(kind: OutlookKind, **values: Any) -> ExplainedTurn:
 def _why_never(judged: Judgements, domain: ExplainedDomain | None) -> str:
     if domain is None:
         return "never: no crawl would request this address"
-    return f"never: {judged.told().sentence}"
+    return f"never: {judged.explained().sentence}"
 
 
 def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None, now: datetime) -> ExplainedTurn:
@@ -152,7 +152,7 @@ def _forbidden(one: SourceJudgement, robots: ExplainedRobots, domain: ExplainedD
     """Return why a source will not request a URL whatever its jobs do; None if nothing forbids it."""
     if domain is not None and not domain.allowed:
         return domain.sentence
-    if robots.allowed is False and robots.line is not None and one.told.robots != "ignore":
+    if robots.allowed is False and robots.line is not None and one.explained.robots != "ignore":
         return f"{robots.sentence}; it is requested again when robots.txt changes"
     return None
 

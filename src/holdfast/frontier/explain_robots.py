@@ -113,7 +113,7 @@ def explain_robots(
         allowed, rule, line, delay = decision.allowed, decision.rule, decision.line, file.crawl_delay
     elif known in (RobotsKnown.ALLOW_ALL, RobotsKnown.UNREACHABLE):
         allowed = known is RobotsKnown.ALLOW_ALL
-    told = ExplainedRobots(
+    found = ExplainedRobots(
         origin=url.origin if url is not None else None,
         known=known,
         allowed=allowed,
@@ -129,7 +129,7 @@ def explain_robots(
         ignored_by=ignored,
         sentence="",
     )
-    return replace(told, sentence=_robots_sentence(told))
+    return replace(found, sentence=_robots_sentence(found))
 
 
 def _known(state: RobotsRecord | None, now: datetime) -> RobotsKnown:
@@ -143,20 +143,20 @@ def _known(state: RobotsRecord | None, now: datetime) -> RobotsKnown:
     return RobotsKnown.UNREACHABLE if state.answer is RobotsAnswer.UNREACHABLE else RobotsKnown.ALLOW_ALL
 
 
-def _robots_sentence(told: ExplainedRobots) -> str:
-    read = f", read {told.fetched_at:%Y-%m-%d %H:%M} UTC" if told.fetched_at else ""
-    but = f"; ignored by {', '.join(told.ignored_by)}, as the audit log says" if told.ignored_by else ""
-    if told.origin is None:
+def _robots_sentence(found: ExplainedRobots) -> str:
+    read = f", read {found.fetched_at:%Y-%m-%d %H:%M} UTC" if found.fetched_at else ""
+    but = f"; ignored by {', '.join(found.ignored_by)}, as the audit log says" if found.ignored_by else ""
+    if found.origin is None:
         return "no robots.txt applies: no crawl would request this address"
-    if told.known is RobotsKnown.UNKNOWN:
+    if found.known is RobotsKnown.UNKNOWN:
         return f"its robots.txt was never read; it is fetched before anything else{but}"
-    if told.known is RobotsKnown.EXPIRED:
+    if found.known is RobotsKnown.EXPIRED:
         return f"its robots.txt is more than a day old{read}; it is fetched again before anything else{but}"
-    if told.known is RobotsKnown.UNREACHABLE:
-        answer = f"answered {told.status}" if told.status is not None else "did not answer"
+    if found.known is RobotsKnown.UNREACHABLE:
+        answer = f"answered {found.status}" if found.status is not None else "did not answer"
         return f"its robots.txt {answer}, so nothing may be requested until it does{but}"
-    if told.known is RobotsKnown.ALLOW_ALL:
-        return f"there is no robots.txt (status {told.status}{read}), so everything may be requested"
-    word = "allows" if told.allowed else "forbids"
-    why = f"by line {told.line}, {told.rule}" if told.line is not None else told.rule or "for no rule matches"
-    return f"robots.txt {word} it, {why}{read}{but if not told.allowed else ''}"
+    if found.known is RobotsKnown.ALLOW_ALL:
+        return f"there is no robots.txt (status {found.status}{read}), so everything may be requested"
+    word = "allows" if found.allowed else "forbids"
+    why = f"by line {found.line}, {found.rule}" if found.line is not None else found.rule or "for no rule matches"
+    return f"robots.txt {word} it, {why}{read}{but if not found.allowed else ''}"

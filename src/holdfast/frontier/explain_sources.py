@@ -66,7 +66,7 @@ FindNextRuns = Callable[[Session, Sequence[int], Settings, datetime], Iterable[N
 
 
 class SourceJudgement(NamedTuple):
-    told: ExplainedSource
+    explained: ExplainedSource
     source: Source
     runs: list[NextRun]
     url: Url | None
@@ -81,16 +81,16 @@ class Judgements(NamedTuple):
 
     @property
     def in_scope(self) -> list[SourceJudgement]:
-        found = [one for one in self.all if one.told.in_scope]
-        return sorted(found, key=lambda one: (one.told.rule != SEED_RULE, one.source.code))
+        found = [one for one in self.all if one.explained.in_scope]
+        return sorted(found, key=lambda one: (one.explained.rule != SEED_RULE, one.source.code))
 
     @property
     def spellings(self) -> list[Url]:
         return [one.url for one in self.all if one.url is not None]
 
-    def told(self) -> ExplainedSources:
-        inside = [one.told for one in self.in_scope]
-        outside = [one.told for one in self.all if not one.told.in_scope]
+    def explained(self) -> ExplainedSources:
+        inside = [one.explained for one in self.in_scope]
+        outside = [one.explained for one in self.all if not one.explained.in_scope]
         return ExplainedSources(
             in_scope=inside,
             out_of_scope=outside[:_SHOWN],
@@ -146,7 +146,7 @@ def _judged(text: str, runs: NextRuns) -> SourceJudgement:
             problem = str(exc)
     elif problem is None:
         problem = "it has no crawl settings: its captures were imported"
-    told = ExplainedSource(
+    explained = ExplainedSource(
         source=source.code,
         enabled=source.enabled,
         job=runs.job_id,
@@ -160,7 +160,7 @@ def _judged(text: str, runs: NextRuns) -> SourceJudgement:
         storage=plan.storage if plan is not None else "warc",
         backend=runs.backend,
     )
-    return SourceJudgement(told, source, runs.runs, url, plan.normalisation() if plan is not None else None)
+    return SourceJudgement(explained, source, runs.runs, url, plan.normalisation() if plan is not None else None)
 
 
 def _general(text: str) -> str | None:

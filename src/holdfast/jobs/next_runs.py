@@ -88,7 +88,7 @@ def _rules_of(
     chosen = next((one for one in jobs if one.job.kind == "crawl"), jobs[0] if jobs else None)
     try:
         if chosen is not None and chosen.job.state is None and chosen.latest is not None:
-            # A crawl that no job asked for has its plan in its execution alone.
+            # A crawl of its own, without a scheduled job, stores its plan only in its execution.
             stored = chosen.latest.config
             return stored_plan(stored) if stored.get("seeds") else None, chosen.job.id, None
         overrides = chosen.job.config if chosen is not None else {}
