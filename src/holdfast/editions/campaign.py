@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
 from holdfast.records import Operator, record
-from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig
+from holdfast.sources.config import UNLIMITED, SourceConfig
 from holdfast.sources.registry import LANGUAGE_PATHS, PRESETS
 from holdfast.values import dataclass
 from holdfast.zimit.flags import annual_caps, below_minimum, check_job_config
-from holdfast.zimit.passthrough import read_flags
+from holdfast.zimit.passthrough import read_flags, words_of
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
@@ -29,10 +29,7 @@ HINT: Final = "annual"
 # Sources that ship with the product are queued first, in the order of their list.
 _FIRST: Final = tuple(preset.code for preset in PRESETS)
 LANGUAGES: Final = frozenset(LANGUAGE_PATHS.values())
-# Minimum values of zimit options in an annual crawl: it runs for weeks, and the source may be configured for a short
-# one.
 _DEFAULT: Final = "the tool's default"
-_MINIMA: Final = ("max_container_restarts", "error_threshold_timeout", "error_threshold_http", "backoff_delay_minutes")
 
 
 class CampaignRefused(Invalid):
@@ -122,25 +119,16 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) ->
 def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any], list[str]]:
     checked = check_job_config(config, host)
     job, caps = checked.zimit, annual_caps(checked, host)
-    raised = {**job.tool_options, **below_minimum(job.tool_options, annual=True)}
+    # An annual crawl runs for weeks, and the source may be configured for a short one.
+    raised = below_minimum(job.tool_options, annual=True)
     notes = [f"{name} removed: an annual crawl is bounded by its scope" for name in caps]
-    notes += [
-        f"{name} raised from {job.tool_options.get(name, _DEFAULT)} to {raised[name]}"
-        for name in _MINIMA
-        if raised.get(name) != job.tool_options.get(name)
-    ]
+    notes += [f"{name} raised from {job.tool_options.get(name, _DEFAULT)} to {value}" for name, value in raised.items()]
     # Flags may also set limits (--pageLimit, --depth): remove those and keep the others.
     given = read_flags(job.passthrough_args, host.flags)
-    flags = [word for flag in given if flag.name not in caps for word in flag.words]
-    zimit = ZimitConfig(
-        passthrough_args=tuple(flags),
-        execution_policy=dict(config.zimit.execution_policy),
-        tool_options={**config.zimit.tool_options, **{name: raised.get(name) for name in _MINIMA}},
-    )
     return {
-        "passthrough_args": list(zimit.passthrough_args),
-        "tool_options": zimit.tool_options,
-        "execution_policy": zimit.execution_policy,
+        "passthrough_args": words_of(flag for flag in given if flag.name not in caps),
+        "tool_options": {**config.zimit.tool_options, **raised},
+        "execution_policy": dict(config.zimit.execution_policy),
     }, notes
 
 
