@@ -26,7 +26,7 @@ def _said() -> set[str]:
 
 @pytest.mark.parametrize("sentence", sorted(_said()))
 def test_account_page_sentence_has_a_french_translation(sentence: str) -> None:
-    french = account_words._FRENCH.get(sentence)
+    french = account_words.french().get(sentence)
     assert french, sentence
     assert _HOLES.findall(french) == _HOLES.findall(sentence)
 
