@@ -106,14 +106,13 @@ class SlowTaskPool:
                 await run_sync(close, limiter=CapacityLimiter(1))
 
     async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
-        limiter = self._steps.limiter()
         # The client disconnected: there is no connection to respond on.
         with suppress(WorkAbandoned):
             piece: bytes | None = first
             while piece is not None:
                 yield piece
                 # Use a thread for one piece at a time: between two pieces a slow reader holds none.
-                piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
+                piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=self._steps.limiter)
 
 
 class ReplayTurns:
@@ -127,22 +126,14 @@ class ReplayTurns:
     async def run(self, address: str | None, work: Callable[[], _T]) -> _T:
         """Return the result of `work`; with a client address, wait for its earlier requests first."""
         async with nullcontext() if address is None else self._turns.setdefault(address, asyncio.Lock()):
-            return await run_sync(work, limiter=self._threads.limiter())
+            return await run_sync(work, limiter=self._threads.limiter)
 
 
 class _Turns:
     """A limited number of concurrent steps, and a queue for them."""
 
     def __init__(self, most: int) -> None:
-        # Create the limiter at the first request, on the loop that serves: an application may be built before a loop
-        # exists.
-        self._most, self._waiting = most, 0
-        self._limiter: CapacityLimiter | None = None
-
-    def limiter(self) -> CapacityLimiter:
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(self._most)
-        return self._limiter
+        self.limiter, self._waiting = CapacityLimiter(most), 0
 
     async def run(self, work: Callable[[], _T], left: Event) -> _T:
         """Run a step for a client that has no response yet; raise ServerBusy if the queue is full or the wait is
@@ -151,11 +142,10 @@ class _Turns:
         # More requests would wait in vain: each step takes seconds, and clients time out.
         if self._waiting >= _WAITING:
             raise ServerBusy
-        limiter = self.limiter()
         self._waiting += 1
         try:
             async with asyncio.timeout(_WAIT_S):
-                await limiter.acquire_on_behalf_of(token := object())
+                await self.limiter.acquire_on_behalf_of(token := object())
         except TimeoutError:
             raise ServerBusy from None
         finally:
@@ -164,7 +154,7 @@ class _Turns:
             # This request already has its turn; pass a limiter only to bypass the shared default one.
             return await run_sync(_step, work, left, limiter=CapacityLimiter(1))
         finally:
-            limiter.release_on_behalf_of(token)
+            self.limiter.release_on_behalf_of(token)
 
 
 def _step(work: Callable[[], _T], left: Event) -> _T:

@@ -289,17 +289,11 @@ class Hub:
         self._held: Counter[Hashable] = Counter()
         self._channels: dict[str, Channel] = {}
         self._beating: asyncio.Task[None] | None = None
-        self._threads: CapacityLimiter | None = None
+        self.threads = CapacityLimiter(_THREADS)
         self._is_ending = False
 
     def __len__(self) -> int:
         return len(self._listeners)
-
-    @property
-    def threads(self) -> CapacityLimiter:
-        if self._threads is None:
-            self._threads = CapacityLimiter(_THREADS)
-        return self._threads
 
     def channel(self, name: str, make: Callable[[], Topic]) -> Channel:
         if name not in self._channels:

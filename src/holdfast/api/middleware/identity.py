@@ -44,7 +44,7 @@ class Principals:
         self._identities, self._jwt = accounts.identities, accounts.jwt
         self._cookie = SessionCookie(settings)
         self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.ADMIN_TOKEN)
-        self._limiter: CapacityLimiter | None = None
+        self._limiter = CapacityLimiter(_THREADS)
 
     async def identify(self, scope: Scope) -> Principal:
         """Return the principal. Streams call this repeatedly; for them an expired session is anonymous."""
@@ -145,8 +145,6 @@ class Principals:
         is_known, found = self._identities.remembered(digest)
         if is_known:
             return found
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(_THREADS)
         look = self._identities.by_session if is_session else self._identities.by_token
         return await run_sync(look, digest, limiter=self._limiter)
 
