@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
@@ -153,23 +153,26 @@ RowsWanted = Annotated[_RowsWanted, Depends(rows_wanted)]
 @router.get("/api/exports/snapshots", Permission.READ, has_head=True, errors=(404,), response_class=StreamingResponse)
 async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return page captures by id; continue with `afterId` set to the last row's id."""
-    site = site_of(request, archive.settings)
-
-    def work() -> Response | Streamed:
-        rows = snapshot_rows(archive.database, _extent(archive, wanted), site=site)
-        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, wanted.form), wanted, "snapshots")
-
-    return await export(request, work)
+    return await _rows(request, archive, wanted, snapshot_rows, SNAPSHOT_COLUMNS)
 
 
 @router.get("/api/exports/changes", Permission.READ, has_head=True, errors=(404,), response_class=StreamingResponse)
 async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return changes by id, or by time if limited to some days; continue with `afterId` set to the last row's id."""
+    return await _rows(request, archive, wanted, change_rows, CHANGE_COLUMNS)
+
+
+async def _rows(
+    request: Request, archive: Archive, wanted: _RowsWanted, read: Callable[..., Any], columns: Sequence[str]
+) -> Response:
+    name = f"holdfast-{request.url.path.rpartition('/')[2]}.{wanted.form.ending}"
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
-        rows = change_rows(archive.database, _extent(archive, wanted), site=site)
-        return _answer(request, write_rows(rows, CHANGE_COLUMNS, wanted.form), wanted, "changes")
+        rows = read(archive.database, _extent(archive, wanted), site=site)
+        lines = write_rows(rows, columns, wanted.form)
+        made = _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
+        return made._replace(is_rechecked=True) if isinstance(made, Streamed) else made
 
     return await export(request, work)
 
@@ -219,12 +222,6 @@ def _extent(archive: Archive, wanted: _RowsWanted) -> ExportReach:
     default = min(_DEFAULT_ROWS, settings.exports_max_limit)
     after = -1 if wanted.after_id is None else wanted.after_id
     return reach._replace(after=after, limit=wanted.limit or default)
-
-
-def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what: str) -> Response | Streamed:
-    name = f"holdfast-{what}.{wanted.form.ending}"
-    made = _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
-    return made._replace(is_rechecked=True) if isinstance(made, Streamed) else made
 
 
 def _stream(

@@ -161,19 +161,8 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUp
 
     It is marked as the older way to create a job, but no end date is planned.
     """
-    spec = JobSpec(
-        source_id=form.source_id,
-        url=form.url,
-        name=form.name,
-        interval_minutes=form.interval_minutes,
-        interval_type=form.interval_type,
-        schedule_enabled=form.schedule_enabled,
-        adaptive_scheduling=form.adaptive_scheduling,
-        max_retries=form.max_retries,
-        retry_backoff_seconds=form.retry_backoff_seconds,
-        config=form.config,
-        details=form.metadata,
-    )
+    given = form.model_dump(exclude={"type", "source_name", "schedule", "metadata"})
+    spec = JobSpec(**given, details=form.metadata)
     if form.schedule:
         spec = spec.at(read_schedule(form.schedule, now=admin.clock.now()))
     response.headers["Deprecation"] = "true"
