@@ -55,17 +55,21 @@ def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
     elif isinstance(value, list | tuple):
         for number, one in enumerate(value):
             demand_plain(one, f"{place}[{number}]", nested=nested + 1)
-    elif (reason := _why_not_plain(value)) is not None:
+    elif (reason := why_not_plain(value)) is not None:
         raise SourceRefused(place, reason)
 
 
-def _why_not_plain(value: object) -> str | None:
+def why_not_plain(value: object) -> str | None:
+    """Return why a text, a number or another single value cannot be stored; None if it can."""
     if isinstance(value, str):
         # PostgreSQL refuses a NUL in text and in JSON.
         if "\x00" in value:
             return "it holds a NUL character"
-        half = any("\ud800" <= char <= "\udfff" for char in value)
-        return "it holds half of a character (a lone surrogate)" if half else None
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "it holds half of a character (a lone surrogate)"
+        return None
     # NaN and Infinity are not valid JSON: PostgreSQL rejects them, and no other program reads the exported file.
     if isinstance(value, float) and not math.isfinite(value):
         return "it is no finite number"

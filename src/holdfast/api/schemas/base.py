@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Unpack
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from holdfast.sources.config import why_not_plain
+
 MAX_ID = (1 << 63) - 1
 RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
 """An id in a path, a query or a form. Rejects larger numbers here, because a database driver would fail on them."""
-_MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
 # Most fields of a form: the largest has a dozen. More are rejected together, because each wrong one would be reported.
 _FIELDS = 100
@@ -19,12 +19,8 @@ _FIELDS = 100
 
 def checked_text(text: str) -> str:
     """Return a string that both databases can store; raise ValueError with the reason if they cannot."""
-    if "\x00" in text:
-        raise ValueError("it holds a NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("it holds half of a character (a lone surrogate)") from None
+    if (reason := why_not_plain(text)) is not None:
+        raise ValueError(reason)
     return text
 
 
@@ -57,15 +53,8 @@ def _problem(value: Any) -> tuple[list[str], str] | None:
             if (found := _problem(one)) is not None:
                 found[0].append(f"[{number}]")
                 return found
-    elif isinstance(value, str):
-        try:
-            checked_text(value)
-        except ValueError as exc:
-            return [], str(exc)
-    elif isinstance(value, float) and not math.isfinite(value):
-        return [], "it is no finite number"
-    elif isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
-        return [], "it is a larger number than we keep"
+    elif (reason := why_not_plain(value)) is not None:
+        return [], reason
     return None
 
 
