@@ -387,14 +387,13 @@ def _of_documents(columns: Columns, results: Results) -> dict[str, list[Count]]:
     tables = [table[name] for name in ("page_type", "author", "published")]
     types, authors, years = _counts(results, lambda rows: columns.doc_profile[columns.doc[rows]], *tables)
     types[:1], years[:1], authors[:1] = 0, 0, 0
-    # An author is named as on one of these pages: another spelling of the name may be on a hidden page.
-    pages = columns.doc[np.concatenate((results.members, results.rows))]
-    page_of = np.zeros(len(authors), np.int32)
-    page_of[table["author"][columns.doc_profile[pages]]] = pages
+    # An author is named as on the newest of these captures: another spelling of the name may be on a hidden page.
+    rows, newest_of = np.concatenate((results.rows, results.members)), np.zeros(len(authors), np.int32)
+    np.maximum.at(newest_of, table["author"][columns.doc_profile[columns.doc[rows]]], rows)
     published = [Count(str(year), int(years[year])) for year in np.flatnonzero(years).tolist()]
     return {
         "pageType": _largest(types, lambda place: PAGE_TYPES[place]),
-        "author": _largest(authors, lambda place: columns.authors.at(int(page_of[place]))),
+        "author": _largest(authors, lambda place: columns.authors.at(int(columns.doc[newest_of[place]]))),
         "published": published[-FACET_YEARS:],
     }
 
