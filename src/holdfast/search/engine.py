@@ -148,10 +148,7 @@ class Writer:
 
     def add(self, entry: IndexEntry, *, replace: bool = True) -> None:
         """Add one document; `replace` may be False if it is known to be new."""
-        if replace:
-            self._writer.delete_documents_by_term("key", entry.key)
         document = tantivy.Document()
-        document.add_integer("key", entry.key)
         language = language_field(entry.language)
         text, rest = one_line_a_block(entry.text), one_line_a_block(entry.rest)
         compounds, rest_compounds = compounds_in(text), compounds_in(rest)
@@ -175,15 +172,12 @@ class Writer:
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         if entry.author:
             document.add_text("author", " ".join(author_terms(entry.author)))
-        self._writer.add_document(document)
+        self._put(entry.key, document, replace=replace)
 
     def add_address(
         self, key: int, url: str, *, anchors: Sequence[str] = (), language: str | None = None, replace: bool = True
     ) -> None:
-        if replace:
-            self._writer.delete_documents_by_term("key", key)
         document = tantivy.Document()
-        document.add_integer("key", key)
         document.add_text("url_grams", fold(url) + _EDGE)
         kept = language_field(language)
         document.add_text("path", _bordered([words_of_path(url)], kept))
@@ -191,7 +185,17 @@ class Writer:
             texts = within(anchors, _MAX_HEADS_CHARS)
             document.add_text("anchors", _bordered(texts, kept))
             document.add_text("exact_anchors", _exact(texts))
-        self._writer.add_document(document)
+        self._put(key, document, replace=replace)
+
+    def _put(self, key: int, document: Any, *, replace: bool) -> None:
+        document.add_integer("key", key)
+        try:
+            if replace:
+                self._writer.delete_documents_by_term("key", key)
+            self._writer.add_document(document)
+        except ValueError as exc:
+            # A thread of tantivy writes the entries: that the disk is full shows at one of the next.
+            raise Unavailable(f"the search index cannot be written: {exc}; nothing is lost, drain again") from exc
 
     def commit(self) -> None:
         """Make additions visible and durable; raise Unavailable if the disk fails."""

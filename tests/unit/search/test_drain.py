@@ -347,3 +347,23 @@ def test_documents_are_read_by_the_bytes_of_their_texts(bed: Bed) -> None:
         assert queries.portions(session, [1, 2, 3, 99], most_bytes=1) == [[1], [2], [3]]
         assert queries.portions(session, [1, 2, 3, 99], most_bytes=1_000_000) == [[1, 2, 3]]
         assert queries.portions(session, [99], most_bytes=1) == []
+
+
+class _Killed:
+    """A tantivy writer whose thread has met a full disk."""
+
+    def add_document(self, _document: object) -> None:
+        """Fail as tantivy does from then on."""
+        raise ValueError("An error occurred in a thread: 'An index writer was killed..'")
+
+    def rollback(self) -> None:
+        """Forget what was added."""
+
+    wait_merging_threads = rollback
+
+
+def test_drain_says_that_the_index_cannot_be_written(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.Writer, "__init__", lambda writer, _folder: setattr(writer, "_writer", _Killed()))
+
+    with pytest.raises(Unavailable, match="cannot be written"):
+        bed.fill(pages(["text"]))
