@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, select
 
 from holdfast.db.models import PageSignal
+from holdfast.search.directory import IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import is_due, recompute, refresh
@@ -96,3 +97,13 @@ def test_they_are_due_when_the_archive_grew_by_a_tenth_or_at_all_for_a_day(
 
 def test_a_clock_that_was_set_back_does_not_keep_them_for_ever(clock: FakeClock) -> None:
     assert is_due((100, 9 * _DAY), 101, 7 * _DAY)
+
+
+def test_signals_are_not_computed_while_the_index_takes_nothing(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, IndexDirectory(archive.home).writing():
+        patch.setattr("holdfast.search.signals.recompute", lambda *_, **__: pytest.fail("they are computed"))
+        assert not refresh(archive.database, archive.home, archive.clock)
+
+    assert refresh(archive.database, archive.home, archive.clock)

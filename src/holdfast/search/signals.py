@@ -177,6 +177,9 @@ def refresh(
             return False
         directory.folder.mkdir(parents=True, exist_ok=True)
         with alone(directory.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
+            # Not while another process writes the index: what it cannot take over would be computed again and again.
+            with directory.writing():
+                pass
             pages = recompute(database, clock, check=checked(is_stopping))
             # Before the note: a death in between computes them once more, and nothing is missed.
             take_over_signals(database, home)
