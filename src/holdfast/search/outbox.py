@@ -276,8 +276,6 @@ def _take_in(
     # The last change of a source speaks for those before it.
     for row in {row.first_id: row for row in rows if row.kind == "visibility"}.values():
         _name_again(index_writer, database, row)
-    if any(row.kind == "signals" for row in rows):
-        index_writer.signals()
     return pages
 
 

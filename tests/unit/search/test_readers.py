@@ -18,6 +18,7 @@ from holdfast.errors import Unavailable
 from holdfast.search import counting
 from holdfast.search.columns import Columns
 from holdfast.search.directory import IndexDirectory, IndexMark
+from holdfast.search.outbox import take_over_signals
 from holdfast.search.readers import ReaderCache, ResultCache, SharedCache, View, open_view
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from tests.clock import FakeClock
@@ -93,9 +94,7 @@ def test_columns_are_built_where_a_drain_changes_what_was_there(bed: Bed) -> Non
         session.add(SearchOutbox(kind="snapshots", first_id=ids[0], last_id=ids[2], refs={}, created_at=DAY))
     bed.drain()
     assert not cache.view(wait=True).is_grown
-    with bed.database.write() as session:
-        session.add(SearchOutbox(kind="signals", refs={}, created_at=DAY))
-    bed.drain()
+    take_over_signals(bed.database, bed.home)
     assert not cache.view(wait=True).is_grown
 
     bed.fill(_captures(30, 3))
