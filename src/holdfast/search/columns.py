@@ -197,9 +197,9 @@ class Columns:
 
 
 def months_of(micros: Ids) -> npt.NDArray[np.int16]:
-    months = micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int16)
-    # No capture is older; a broken date must not break the counting.
-    return np.maximum(months, 0).astype(np.int16)
+    months = micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+    # No capture is older, nor 2,700 years younger; a broken date must not break the counting.
+    return np.clip(months, 0, np.iinfo(np.int16).max).astype(np.int16)
 
 
 def build(segments: Sequence[Segment], signals: Table) -> Columns:

@@ -352,3 +352,10 @@ def test_hostile_queries_are_answered(site: Bed, query: str) -> None:
 @given(st.text(min_size=1, max_size=60))
 def test_any_query_is_answered(site: Bed, query: str) -> None:
     site.ask(query)
+
+
+@pytest.mark.parametrize(("year", "counted"), [(1, "1970"), (2025, "2025"), (5_000, "4700"), (9_999, "4700")])
+def test_broken_date_counts_in_the_nearest_year(bed: Bed, year: int, counted: str) -> None:
+    bed.fill([Capture(url="https://a.test/", at=DAY.replace(year=year))])
+
+    assert [one.value for one in bed.ask().facets["year"]] == [counted]
