@@ -168,7 +168,7 @@ def _choose_part(page: Page) -> None:
     rows = page.get_by_role("row")
     expect(rows.filter(has_text="/ferry")).to_contain_text("yes")
     page.get_by_label("What to crawl").select_option("prefix")
-    expect(rows.filter(has_text="/ferry")).to_contain_text("outside the scope", timeout=_SOON_MS)
+    expect(rows.filter(has_text="/ferry")).to_contain_text("outside the directories of the seeds", timeout=_SOON_MS)
     expect(rows.filter(has_text="/old/pier")).to_contain_text("yes")
 
 
