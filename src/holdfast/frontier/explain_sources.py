@@ -48,7 +48,7 @@ class NextRun(NamedTuple):
 
 
 class NextRuns(NamedTuple):
-    """How a source crawls next; `jobs` knows."""
+    """How a source crawls next; `jobs` determines it."""
 
     source: Source
     plan: CrawlPlan | None

@@ -32,29 +32,26 @@ _FRONTIER_ID = func.coalesce(Execution.frontier_id, Execution.id)
 _HAS_FRONTIER = Job.kind.not_in(("feed", "import")), exists().where(Queue.execution_id == _FRONTIER_ID)
 
 
-def select_frontier(session: Session, wanted: int | None) -> SelectedFrontier:
-    """Return this execution, or the newest crawl that has a frontier; raise NotFound."""
+def select_frontier(session: Session, wanted: int | None, *, source_id: int | None = None) -> SelectedFrontier:
+    """Return this execution, or the newest crawl (of a source) that has a frontier; raise NotFound."""
     statement = (
         select(Execution.id, _FRONTIER_ID, Execution.state, Source.code, Source.id)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
     )
-    newest = statement.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1)
-    row = session.execute(newest if wanted is None else statement.where(Execution.id == wanted)).one_or_none()
-    if row is None and wanted is None:
-        raise NotFound("no crawl has queued anything yet; start one with: holdfast crawl https://example.org")
-    if row is None:
+    if wanted is not None:
+        statement = statement.where(Execution.id == wanted)
+    else:
+        own = [] if source_id is None else [Job.source_id == source_id]
+        statement = statement.where(*own, *_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1)
+    row = session.execute(statement).one_or_none()
+    if row is not None:
+        return SelectedFrontier(*row)
+    if wanted is not None:
         raise NotFound(f"there is no execution {wanted}; leave it out for the newest crawl, or see: holdfast status")
-    return SelectedFrontier(*row)
-
-
-def newest_of_source(session: Session, source_id: int) -> int:
-    """Return the newest crawl of a source that has a frontier; raise NotFound."""
-    crawls = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id == source_id)
-    found = session.scalar(crawls.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1))
-    if found is None:
+    if source_id is not None:
         raise NotFound(f"no crawl of source {source_id} has queued anything yet; run its job, or add an address")
-    return found
+    raise NotFound("no crawl has queued anything yet; start one with: holdfast crawl https://example.org")
 
 
 @record

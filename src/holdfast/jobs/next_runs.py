@@ -60,7 +60,7 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
     newest = select(Job.id).where(Job.source_id == Source.id, Job.deleted_at.is_(None)).order_by(Job.id.desc()).limit(1)
     one, crawl = (query.correlate(Source).scalar_subquery() for query in (newest, newest.where(Job.kind == "crawl")))
     chosen = {number for row in session.execute(select(one, crawl).where(Source.id.in_(ids))) for number in row}
-    running = select(Execution.job_id).where(Execution.state.in_(("queued", "running")))
+    running = select(Execution.job_id).where(Execution.state.in_(_AT_WORK))
     may_run = or_(Job.state.in_(_MAY_RUN), Job.id.in_(running))
     chosen.update(
         session.scalars(

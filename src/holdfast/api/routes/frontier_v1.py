@@ -40,7 +40,7 @@ from holdfast.frontier.attempts import (
     origin_of,
     queued_url,
 )
-from holdfast.frontier.figures import FrontierFigures, newest_of_source, select_frontier
+from holdfast.frontier.figures import FrontierFigures, select_frontier
 from holdfast.records import Operator, from_row, record
 from holdfast.search.linked_hosts import MAX_LISTED, host_key, host_name
 from holdfast.search.linked_queries import HostTotal, forget_hosts, linked_hosts, totals
@@ -148,7 +148,7 @@ def list_frontier_v1(
     cursor: ListCursor = None,
 ) -> FrontierPage:
     """Return attempts of a crawl, page by page."""
-    selected = select_frontier(session, None if source_id is None else newest_of_source(session, source_id))
+    selected = select_frontier(session, None, source_id=source_id)
     wanted = UrlFilter(
         status=None if status is None else STATUS_OF[status],
         domain=None if host is None else typed_host(host.replace("\x00", "")),
