@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.records import encode
 from holdfast.search.confined import BadOperator
 from holdfast.search.search import BadSearch
 from holdfast.search.terms_over_time import (
@@ -18,7 +19,7 @@ from holdfast.search.terms_over_time import (
     TimeUnit,
     split_terms,
     terms_csv,
-    terms_object,
+    terms_record,
 )
 from holdfast.sources.queries import SourceNotFound
 from tests.search_bed import Bed, Capture, open_bed
@@ -149,7 +150,7 @@ def test_the_same_as_json_and_csv(bed: Bed) -> None:
     bed.fill(_CAPTURES)
     found = _terms(bed, "flu")
 
-    told = terms_object(found)["terms"][0]
+    told = encode(terms_record(found))["terms"][0]
     assert (told["captures"], told["newDocuments"], told["isExact"]) == (3, 2, True)
     assert told["counts"][2] == {"start": "2022", "captures": 2, "newDocuments": 1, "share": 0.66666667}
     assert terms_csv(found).splitlines()[:2] == [

@@ -16,6 +16,7 @@ from holdfast.cli.printing import counter
 from holdfast.cli.resource import Done, command, runnable
 from holdfast.config import Settings
 from holdfast.db.raw import DatabaseReadOnly
+from holdfast.records import encode
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
 from holdfast.search.answers import answer_object
@@ -23,11 +24,11 @@ from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
 from holdfast.search.engine import IndexBroken
 from holdfast.search.highlight import Piece
-from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
+from holdfast.search.linked_hosts import MAX_LISTED, linked_host_records, refresh_linked_hosts
 from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.matching import MatchMode
 from holdfast.search.near_duplicates import SimilarResults
-from holdfast.search.operators import as_object, as_text
+from holdfast.search.operators import as_text, syntax_record
 from holdfast.search.outbox import Drained, drain, is_lost
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
@@ -40,7 +41,7 @@ from holdfast.search.terms_over_time import (
     TimeUnit,
     split_terms,
     terms_csv,
-    terms_object,
+    terms_record,
 )
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
@@ -103,7 +104,7 @@ def search(
 ) -> Done:
     """Find captures; the newest ones without a query. Recently indexed captures are added to the index first."""
     if syntax:
-        return Done(as_object(), as_text())
+        return Done(syntax_record(), as_text())
     request = SearchRequest(
         q=query,
         source=source,
@@ -169,7 +170,7 @@ def terms(
     with _mistyped("TERMS"):
         _take_in(archive)
         answer = SearchService(archive.database, archive.home, archive.clock).terms(request, wait=True)
-    return Done(terms_object(answer), terms_csv(answer).removesuffix("\n") if csv else _terms_table(answer))
+    return Done(encode(terms_record(answer)), terms_csv(answer).removesuffix("\n") if csv else _terms_table(answer))
 
 
 def _terms_table(answer: TermsAnswer) -> str:
@@ -190,10 +191,10 @@ def linked_hosts_(
     with suppress(DatabaseReadOnly):  # earlier counts are printed
         refresh_linked_hosts(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
     with archive.database.read() as session:
-        found = linked_hosts_object(linked_hosts(session, limit=limit, offset=0))
-    rows = [[one["host"], one["linkingSites"], one["links"]] for one in found]
+        found = linked_host_records(linked_hosts(session, limit=limit, offset=0))
+    rows = [[one.host, one.linking_sites, one.links] for one in found]
     none = "every host that captures link to has captures"
-    return Done(found, table(["host", "linking sites", "links"], rows) if rows else none)
+    return Done(encode(found), table(["host", "linking sites", "links"], rows) if rows else none)
 
 
 def _take_in(archive: Archive) -> None:

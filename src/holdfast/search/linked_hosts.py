@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy.orm import Session
 
@@ -27,6 +27,7 @@ from holdfast.search.addresses import host_of
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
 from holdfast.search.linked_queries import HostTotal, Vote
 from holdfast.search.outbox import Stopping, demand_outbox
+from holdfast.search.records import LinkedHostRecord
 from holdfast.urls import is_ip, registrable, surt
 from holdfast.warc.record import ORDINALS
 
@@ -204,5 +205,7 @@ def _unpacked(packed: bytes | None) -> dict[Vote, int]:
     return {(key, site): int(links) for site, hosts in by_site.items() for key, links in hosts.items()}
 
 
-def linked_hosts_object(found: Mapping[str, HostTotal]) -> list[dict[str, Any]]:
-    return [{"host": host_name(key), "links": one.links, "linkingSites": one.sites} for key, one in found.items()]
+def linked_host_records(found: Mapping[str, HostTotal]) -> list[LinkedHostRecord]:
+    return [
+        LinkedHostRecord(host=host_name(key), links=one.links, linking_sites=one.sites) for key, one in found.items()
+    ]

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from textwrap import wrap
-from typing import Any, Final
+from typing import Final
 
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, words_of
+from holdfast.records import from_row
 from holdfast.search.addresses import unescaped
 from holdfast.search.analysis import is_letter
+from holdfast.search.records import SearchSyntax, SyntaxExample, SyntaxOperator
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
@@ -409,12 +411,9 @@ def as_markdown() -> str:
     return "\n".join([*rows, "", *(f"- {rule}" for rule in RULES)])
 
 
-def as_object() -> dict[str, Any]:
-    return {
-        "operators": [
-            {"name": one.name, "value": one.value, "meaning": one.meaning, "examples": list(one.examples)}
-            for one in OPERATORS.values()
-        ],
-        "words": [{"example": example, "meaning": meaning} for example, meaning in WORD_SYNTAX],
-        "rules": list(RULES),
-    }
+def syntax_record() -> SearchSyntax:
+    return SearchSyntax(
+        operators=[from_row(SyntaxOperator, one, examples=list(one.examples)) for one in OPERATORS.values()],
+        words=[SyntaxExample(example=example, meaning=meaning) for example, meaning in WORD_SYNTAX],
+        rules=list(RULES),
+    )

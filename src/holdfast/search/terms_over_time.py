@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from io import StringIO
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from holdfast.search.engine import IndexReader
 from holdfast.search.places import Rows
 from holdfast.search.query import MAX_QUERY_CHARS, QUOTES, plain
 from holdfast.search.readers import Counts, Kept
+from holdfast.search.records import TermCount, TermOverTime, TermsOverTime, TermVolume
 from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import Mark
 
@@ -179,26 +180,27 @@ def _share(count: int, volume: int) -> float:
     return round(count / volume, 8) if volume else 0.0
 
 
-def terms_object(answer: TermsAnswer) -> dict[str, Any]:
-    return {
-        "unit": answer.unit.value,
-        "volume": [
-            {"start": start, "captures": count} for start, count in zip(answer.starts, answer.volume, strict=True)
-        ],
-        "terms": [
-            {
-                "term": one.term,
-                "captures": sum(one.captures),
-                "newDocuments": sum(one.documents),
-                "isExact": one.exact,
-                "counts": [
-                    {"start": start, "captures": captures, "newDocuments": documents, "share": _share(captures, volume)}
-                    for start, volume, captures, documents in _lines(answer, one)
-                ],
-            }
-            for one in answer.terms
-        ],
-    }
+def terms_record(answer: TermsAnswer) -> TermsOverTime:
+    volume = zip(answer.starts, answer.volume, strict=True)
+    return TermsOverTime(
+        unit=answer.unit.value,
+        volume=[TermVolume(start=start, captures=captures) for start, captures in volume],
+        terms=[_term_record(answer, one) for one in answer.terms],
+    )
+
+
+def _term_record(answer: TermsAnswer, one: TermCounts) -> TermOverTime:
+    counts = [
+        TermCount(start=start, captures=captures, new_documents=documents, share=_share(captures, volume))
+        for start, volume, captures, documents in _lines(answer, one)
+    ]
+    return TermOverTime(
+        term=one.term,
+        captures=sum(one.captures),
+        new_documents=sum(one.documents),
+        is_exact=one.exact,
+        counts=counts,
+    )
 
 
 CSV_COLUMNS: Final = ("term", "start", "captures", "new_documents", "volume", "share", "is_exact")

@@ -18,12 +18,12 @@ from holdfast.api.app import create_inner_app
 from holdfast.api.plain_searches import plain_request
 from holdfast.api.record_answers import add_schemas
 from holdfast.api.response_cache import KEPT_S, RECORDS, KeptResponses, ResponseCache, record_key
-from holdfast.api.routes.search import SearchResults
 from holdfast.config.model import Secret
 from holdfast.db import connect
 from holdfast.db.models import Source, Withdrawal
 from holdfast.records import Spelling
 from holdfast.search.outbox import drain
+from holdfast.search.records import SearchResults
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.substrings import SearchTooLong
 from holdfast.wiring.archive import Archive

@@ -23,8 +23,8 @@ from holdfast.search.operators import (
     OnSite,
     Without,
     as_markdown,
-    as_object,
     as_text,
+    syntax_record,
 )
 from holdfast.search.query import Intent, parse_query
 from holdfast.search.segments import TYPE_NAMES
@@ -105,12 +105,12 @@ def test_every_example_of_the_help_is_what_it_says() -> None:
 
 
 def test_all_help_is_made_from_the_one_table() -> None:
-    text, markdown, told = as_text(), as_markdown(), as_object()
+    text, markdown, told = as_text(), as_markdown(), syntax_record()
 
     for name in OPERATORS:
         assert f"  {name}:" in text
         assert f"| `{name}:" in markdown
-    assert [one["name"] for one in told["operators"]] == list(OPERATORS)
+    assert [one.name for one in told.operators] == list(OPERATORS)
     assert max(map(len, text.splitlines())) <= 80
 
 
