@@ -33,8 +33,8 @@ from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
 from holdfast.processes.runfile import step_back
 from holdfast.search.analysis import languages_of
-from holdfast.search.asked import AskedWords, TextWeights
 from holdfast.search.outbox import drain, rebuild
+from holdfast.search.query_terms import QueryTerms, TextWeights
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from holdfast.urls import hash64, surt
@@ -184,7 +184,7 @@ def _common_words(home: Path, documents: int) -> list[str]:
         word for word, count in reader.vocabulary("", limit=1_000_000) if len(word) >= 3 and count > 0.01 * documents
     )
     found = {
-        word: reader.words(AskedWords(words=(word,)), languages, TextWeights(), limit=1).count for word in frequent
+        word: reader.words(QueryTerms(words=(word,)), languages, TextWeights(), limit=1).count for word in frequent
     }
     return [word for word, count in found.items() if 0.05 <= count / documents <= 0.25]
 

@@ -17,8 +17,8 @@ from bench.relevance.questions import KINDS, Question
 from holdfast.clock import SystemClock
 from holdfast.search import ranking
 from holdfast.search.analysis import languages_of
-from holdfast.search.asked import TextWeights, asked_words
 from holdfast.search.query import plain
+from holdfast.search.query_terms import TextWeights, query_terms
 from holdfast.search.readers import ReaderCache, View
 
 Scores = npt.NDArray[np.float32]
@@ -49,7 +49,7 @@ def _features(manual: Manual, view: View, question: Question) -> Features:
     columns, reader = view.columns, view.reader
     assert reader is not None
     whole: dict[str, Scores] = {}
-    asked, languages = asked_words(plain(question.query), question.query), languages_of(columns.languages)
+    asked, languages = query_terms(plain(question.query), question.query), languages_of(columns.languages)
     for name in _NO_WEIGHTS:
         # Only this clause weighs anything, so that the score is the clause's own.
         alone = TextWeights(**{**_NO_WEIGHTS, name: 1.0})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.db.models import Snapshot
-from holdfast.search.confined import BadOperator
+from holdfast.search.filters import BadOperator
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.search import BadSearch, ResultKind
 from holdfast.withdrawals.visibility import SnapshotNotFound

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.records import encode
-from holdfast.search.confined import BadOperator
+from holdfast.search.filters import BadOperator
 from holdfast.search.search import BadSearch
 from holdfast.search.terms_over_time import (
     BadTerms,

@@ -20,9 +20,9 @@ from holdfast.records import encode
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
 from holdfast.search.answers import answer_object
-from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
 from holdfast.search.engine import IndexBroken
+from holdfast.search.filters import BadOperator
 from holdfast.search.highlight import Piece
 from holdfast.search.linked_hosts import MAX_LISTED, linked_host_records, refresh_linked_hosts
 from holdfast.search.linked_queries import linked_hosts

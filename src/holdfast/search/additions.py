@@ -75,8 +75,8 @@ def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> boo
     if len(before) and len(after):
         # An extended range covers only the part that it did not cover before.
         at = np.maximum(np.searchsorted(before[:, 0], after[:, 0], side="right") - 1, 0)
-        told = (before[at, 0] <= after[:, 0]) & (after[:, 0] <= before[at, 1])
-        after = np.stack((np.where(told, before[at, 1] + 1, after[:, 0]), after[:, 1]), axis=1)
+        overlaps = (before[at, 0] <= after[:, 0]) & (after[:, 0] <= before[at, 1])
+        after = np.stack((np.where(overlaps, before[at, 1] + 1, after[:, 0]), after[:, 1]), axis=1)
     # Most speak for ids that no row has had: the others are looked for among all rows.
     after = after[(after[:, 0] <= after[:, 1]) & (after[:, 0] <= columns.last_id)]
     return _count_within(columns.ids, after) != _count_within(merged, after)

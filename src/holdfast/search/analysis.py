@@ -269,8 +269,8 @@ def _pieces_with_seams(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
 
 
-# Names whose signs are what tells them apart, by a sign that they have. The sign comes first where a pattern allows it:
-# it is looked for with a plain search then.
+# Names that only their signs distinguish, by a sign that they have. A pattern starts with the sign if it can, so that a
+# plain search finds it.
 _SIGNED: Final = tuple(
     (sign, re.compile(pattern))
     for sign, pattern in (

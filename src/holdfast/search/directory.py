@@ -82,7 +82,7 @@ def this_machine() -> str:
     except OSError:
         view = ""
     boot = boot_id()
-    # Where the kernel tells neither, no process is sure to see what another saw.
+    # If the kernel reports neither, no process can be sure to see the same files as another.
     return f"{boot} {view}" if boot and view else uuid4().hex
 
 

@@ -47,19 +47,19 @@ from holdfast.search.analysis import (
     within,
     words_of_path,
 )
-from holdfast.search.asked import (
-    BORDER,
-    AskedWords,
-    Clause,
-    Kind,
-    TextWeights,
-    address_clauses,
-    asked_words,
-    document_clauses,
-    kept_stems,
-)
 from holdfast.search.linked_folder import LinkedFolder
 from holdfast.search.query import And, Field, Node, Not, Or, Term, plain
+from holdfast.search.query_terms import (
+    BORDER,
+    Clause,
+    Kind,
+    QueryTerms,
+    TextWeights,
+    address_clauses,
+    document_clauses,
+    kept_stems,
+    query_terms,
+)
 from holdfast.values import dataclass
 
 Ids = npt.NDArray[np.int64]
@@ -98,9 +98,9 @@ def _schema() -> Any:
     builder.add_text_field("words", tokenizer_name="exact", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
-    # Told apart before they come here: the analysers would part the words of some scripts elsewhere than a query does.
+    # Split before they come here: the analysers would split the words of some scripts elsewhere than a query does.
     builder.add_text_field("author", tokenizer_name="listed", index_option="basic")
-    # Of a document, as `language_field` tells it: titles of all languages share a field, and a stem of one language may
+    # Of a document, from `language_field`: titles of all languages share a field, and a stem of one language may
     # be a word of another.
     builder.add_text_field("language", tokenizer_name="listed", index_option="basic")
     return builder.build()
@@ -270,39 +270,39 @@ class IndexReader:
     def entries(self) -> int:
         return int(self._searcher.num_docs)
 
-    def words(self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
+    def words(self, query: QueryTerms, languages: Sequence[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
         """Return documents with every word and every phrase, scored; if there is a tree, it selects."""
-        matched = _joined(asked.tree or asked, _texts, languages)
+        matched = _joined(query.tree or query, _texts, languages)
         if matched is None:
             return NONE_MATCHED
-        clauses = (clause for one in languages for clause in document_clauses(asked, one))
+        clauses = (clause for one in languages for clause in document_clauses(query, one))
         must = (tantivy.Occur.Must, _boosted(matched, weights.body))
         return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
-    def accented(self, asked: AskedWords, *, limit: int) -> MatchedKeys:
-        if not asked.accented:
+    def accented(self, query: QueryTerms, *, limit: int) -> MatchedKeys:
+        if not query.accented:
             return NONE_MATCHED
-        return self._ask(_constant(_all([_term("exact", word) for word in asked.accented])), limit)
+        return self._ask(_constant(_all([_term("exact", word) for word in query.accented])), limit)
 
     def some_words(
-        self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int
+        self, query: QueryTerms, languages: Iterable[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
         found = []
         for one in languages:
-            kept = [term for word in asked.terms if (term := stem(word, one))]
+            kept = [term for word in query.terms if (term := stem(word, one))]
             found += [_boosted(_in_text(one, partial(_term, text=term)), weights.body) for term in kept]
             clauses = [Clause(field, Kind.TERM, field, (term,)) for field in ("title", "heads") for term in kept]
             found += [query for _, query in self._weighted(clauses, weights)]
         return self._ask(_any(found), limit)
 
     def addresses(
-        self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
+        self, query: QueryTerms, languages: Sequence[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
         """Return URLs that have all words in their link texts, or all in their path."""
-        wanted = self._named(_joined(asked.tree or asked, _names, languages))
+        wanted = self._named(_joined(query.tree or query, _names, languages))
         if wanted is None:
             return NONE_MATCHED
-        clauses = (clause for one in languages for clause in address_clauses(asked, one))
+        clauses = (clause for one in languages for clause in address_clauses(query, one))
         must = (tantivy.Occur.Must, _constant(wanted, 0.0))
         return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
@@ -476,31 +476,31 @@ def _word(language: str, term: str) -> Any:
     return _constant(_term("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
 
 
-def _texts(asked: AskedWords, languages: Sequence[str]) -> Any:
-    return _any([_all(musts) for one in languages if (musts := _musts(asked, one))])
+def _texts(query: QueryTerms, languages: Sequence[str]) -> Any:
+    return _any([_all(musts) for one in languages if (musts := _musts(query, one))])
 
 
-def _musts(asked: AskedWords, language: str) -> list[Any]:
-    kept = kept_stems(asked.words, language)
-    runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
-    if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
+def _musts(query: QueryTerms, language: str) -> list[Any]:
+    kept = kept_stems(query.words, language)
+    runs = [run for phrase in query.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
+    if kept is None or len(runs) < len(query.phrases) or not (kept or runs):
         return []
     must = [_word(language, term) for term in dict.fromkeys(kept)]
-    must += [_term("exact", word) for word in asked.required] + [_term("whole", name) for name in asked.signed]
+    must += [_term("exact", word) for word in query.required] + [_term("whole", name) for name in query.signed]
     return must + [_in_text(language, partial(_run, terms=run)) for run in runs]
 
 
-def _names(asked: AskedWords, languages: Sequence[str]) -> Any:
-    clauses = (one for language in languages for one in address_clauses(asked, language) if one.kind is Kind.ALL)
+def _names(query: QueryTerms, languages: Sequence[str]) -> Any:
+    clauses = (one for language in languages for one in address_clauses(query, language) if one.kind is Kind.ALL)
     named = _any(_all([_term(one.field, term) for term in one.terms]) for one in dict.fromkeys(clauses))
-    return named and _all([named, *(_term("exact_anchors", word) for word in asked.required + asked.signed)])
+    return named and _all([named, *(_term("exact_anchors", word) for word in query.required + query.signed)])
 
 
 def _joined(
-    node: Node | AskedWords, meeting: Callable[[AskedWords, Sequence[str]], Any], languages: Sequence[str]
+    node: Node | QueryTerms, meeting: Callable[[QueryTerms, Sequence[str]], Any], languages: Sequence[str]
 ) -> Any:
     match node:
-        case AskedWords():
+        case QueryTerms():
             return meeting(node, languages)
         # Unspaced letters are found inside longer runs anyway.
         case Term(text, is_prefix=True) if not is_unspaced(text[-1]):
@@ -509,7 +509,7 @@ def _joined(
             return _constant(known) if parts and meeting is _texts else None
         case Term(text):
             # What another term finds must not depend on whether any page shows a name with its signs.
-            return meeting(replace(asked_words(plain(text), text), signed=()), languages)
+            return meeting(replace(query_terms(plain(text), text), signed=()), languages)
         case Or(parts):
             return _any(query for part in parts if (query := _joined(part, meeting, languages)) is not None)
         case Not():

@@ -125,7 +125,7 @@ class Finder:
         self._shown_weights = Weights(tuple(self._weights))
 
     def _new_word(self, word: str) -> int:
-        # Without a frequency the length tells a little: long words are rarer.
+        # Without a frequency the length is a hint: long words are rarer.
         self._weights.append(self._rarity.get(word, min(1.0, 0.5 + len(word) / 20)))
         return 1 << (len(self._weights) - 1)
 

@@ -23,7 +23,6 @@ from rapidfuzz.process import extract
 
 from holdfast.parse.text import fold, is_unspaced, letters_of, words_of
 from holdfast.search.analysis import languages_of
-from holdfast.search.asked import AskedWords, TextWeights, asked_words
 from holdfast.search.columns import Columns, Floats
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
@@ -44,6 +43,7 @@ from holdfast.search.query import (
     terms_in,
     wanted_text,
 )
+from holdfast.search.query_terms import QueryTerms, TextWeights, query_terms
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 from holdfast.values import dataclass
@@ -59,7 +59,7 @@ _RANGE: Final = 500
 _READ: Final = 20_000
 # Near words that visible documents have, the most frequent ones, of which the best are kept.
 _TRIED: Final = 20
-# Near words of one word that are kept, and queries made of them that are asked until one finds pages.
+# Near words of one word that are kept, and queries made of them that are run until one finds pages.
 _OFFERED: Final = 4
 _MEANINGS: Final = 6
 
@@ -171,7 +171,7 @@ class MatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Rows in no particular order. `text` is aligned with the rows, from 0 to `AskedWords.evidence`."""
+    """Rows in no particular order. `text` is aligned with the rows, from 0 to `QueryTerms.evidence`."""
 
     rows: Rows
     text: Floats
@@ -230,8 +230,8 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
         rows = rows[reach.shows(rows)]
         # An address that no capture has may stand in a text; only a guess from a dot (`node.js`) is corrected, too.
         if len(rows) or question.certain:
-            asked = asked_words(question.words, question.text)
-            in_text = None if len(rows) else _worded(view.reader, columns, asked, reach)
+            query = query_terms(question.words, question.text)
+            in_text = None if len(rows) else _worded(view.reader, columns, query, reach)
             return in_text or _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
         with reach.budget.turn():
@@ -242,7 +242,7 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
 def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     words = question.words
     if words.words or words.phrases:
-        match = _worded(reader, columns, asked_words(words, question.text), reach)
+        match = _worded(reader, columns, query_terms(words, question.text), reach)
         if match is not None:
             return match
     elif not fold(question.text):
@@ -258,44 +258,44 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach
     def seen(word: str) -> int:
         return visible_documents(reader, columns, word, reach)
 
-    asked = asked_words(words, question.text)
+    query = query_terms(words, question.text)
     # A form of a word counts only beside another word: alone, it may be a form of a word of another language.
     known = {word for word in words.words if seen(word) or _stands_beside(reader, columns, word, words, reach)}
-    if known.issuperset(words.words) and (match := _some_words(reader, columns, asked, reach)) is not None:
+    if known.issuperset(words.words) and (match := _some_words(reader, columns, query, reach)) is not None:
         return match
     parts = _substrings(reader, columns, question, reach)
     if len(parts.rows) or not words.words:
         return parts
     # The words of operators and of quotes hold as they are: pages with others would be left out again.
-    fixed = {*question.named, *(word for piece in quoted_in(question.text) for word in words_of(piece))}
+    fixed = {*question.operator_terms, *(word for piece in quoted_in(question.text) for word in words_of(piece))}
     own = tuple(word for word in words.words if word not in fixed)
     kept = tuple(word for word in words.words if word in fixed)
     for near in corrected(reader, own, reach.budget, seen, known=known):
         changed = replace(words, words=(*near, *kept))
-        wanted = replace(asked_words(changed, " ".join(changed.words)), required=asked.required)
+        wanted = replace(query_terms(changed, " ".join(changed.words)), required=query.required)
         match = _worded(reader, columns, wanted, reach)
         if match is not None:
             swaps = dict(zip(own, near, strict=True))
             return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, swaps))
-    return _some_words(reader, columns, asked, reach) or parts
+    return _some_words(reader, columns, query, reach) or parts
 
 
-def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
+def _some_words(reader: IndexReader, columns: Columns, query: QueryTerms, reach: SearchReach) -> Match | None:
     """Return the captures of documents with some of several words, if none has all; None if there are none.
 
     Phrases in quotes must match as they are.
     """
-    terms = asked.terms
-    if len(terms) < 2 or asked.has_quotes:
+    terms = query.terms
+    if len(terms) < 2 or query.has_quotes:
         return None
     reach.budget.check()
-    read = partial(reader.some_words, asked, languages_of(columns.languages), _WEIGHTS)
+    read = partial(reader.some_words, query, languages_of(columns.languages), _WEIGHTS)
     found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
-    match = _documents(columns, found, asked, reach)
+    match = _documents(columns, found, query, reach)
     if match is None:
         return None
     pairs = tuple(tuple(letters_of(term)) for term in terms if is_unspaced(term))
-    return replace(match, mode=MatchMode.SOME_WORDS, shown=Words(words=asked.words, phrases=pairs))
+    return replace(match, mode=MatchMode.SOME_WORDS, shown=Words(words=query.words, phrases=pairs))
 
 
 def visible_documents(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> int:
@@ -310,7 +310,7 @@ def _stands_beside(reader: IndexReader, columns: Columns, word: str, words: Word
     """Return True if a visible page has any form of this word and of another one of the words."""
     others = tuple(Term(other) for other in words.words if other != word)
     tree = And((Term(word), Or(others)))
-    beside = replace(asked_words(Words(words=(word,)), word), signed=(), tree=tree)
+    beside = replace(query_terms(Words(words=(word,)), word), signed=(), tree=tree)
     few = replace(reach, scan=_WITNESSES, named=_WITNESSES)
     return bool(others) and _worded(reader, columns, beside, few) is not None
 
@@ -338,7 +338,7 @@ def _boolean(reader: IndexReader, columns: Columns, tree: Node, reach: SearchRea
     parts = (term.text for term in wanted if term.is_prefix or term.field is not Field.TEXT)
     is_worded = needs_words(tree)
     ranked = tree if is_worded else Or(tuple(term for term in wanted if term.field is Field.TEXT))
-    match = _worded(reader, columns, replace(asked_words(plain(text), text), signed=(), tree=ranked), reach)
+    match = _worded(reader, columns, replace(query_terms(plain(text), text), signed=(), tree=ranked), reach)
     match = _plain_rows(np.empty(0, np.int32), MatchMode.BOOLEAN) if match is None else match
     worth = np.zeros(len(columns), np.float32)
     worth[match.rows] = match.text
@@ -355,24 +355,24 @@ def _boolean(reader: IndexReader, columns: Columns, tree: Node, reach: SearchRea
     )
 
 
-def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
+def _worded(reader: IndexReader, columns: Columns, query: QueryTerms, reach: SearchReach) -> Match | None:
     """Return the captures of documents that contain all words, and of URLs that all words name.
 
     None if no visible ones exist.
     """
     reach.budget.check()
     languages = languages_of(columns.languages)
-    found = best_documents(partial(reader.words, asked, languages, _WEIGHTS), columns, reach, reach.scan)
-    read = partial(reader.addresses, asked, languages, _WEIGHTS)
+    found = best_documents(partial(reader.words, query, languages, _WEIGHTS), columns, reach, reach.scan)
+    read = partial(reader.addresses, query, languages, _WEIGHTS)
     named = _best_shown(read, (columns.addresses, columns.of_address), reach, reach.named)
-    match = _documents(columns, found, asked, reach, named)
+    match = _documents(columns, found, query, reach, named)
     if match is None:
-        return _worded(reader, columns, replace(asked, signed=()), reach) if asked.signed else None
-    if asked.accented:
+        return _worded(reader, columns, replace(query, signed=()), reach) if query.signed else None
+    if query.accented:
         # As much as the best text: without its accents a word may be another one.
         as_typed = np.zeros(columns.documents.none + 1, np.float32)
-        typed = best_documents(partial(reader.accented, asked), columns, reach, reach.scan)
-        as_typed[columns.documents.known(typed.keys)] = asked.evidence
+        typed = best_documents(partial(reader.accented, query), columns, reach, reach.scan)
+        as_typed[columns.documents.known(typed.keys)] = query.evidence
         match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
     return match
 
@@ -390,23 +390,23 @@ def best_documents(read: _Read, columns: Columns, reach: SearchReach, limit: int
 def _best_shown(read: _Read, owners: tuple[Numbering, Incidence], reach: SearchReach, limit: int) -> MatchedKeys:
     # Hidden keys must not count: a total that is cut short because of them would reveal them.
     numbers, incidence = owners
-    asked = limit + 1
-    while (found := read(limit=asked)).count > limit:
+    wanted = limit + 1
+    while (found := read(limit=wanted)).count > limit:
         places = numbers.places(found.keys)
         known = np.flatnonzero(places != numbers.none)
         rows, counts = incidence.rows(places[known])
         shown = known[np.unique(np.repeat(np.arange(len(known)), counts)[reach.shows(rows)])]
         is_all = found.count <= len(found.keys)
-        if is_all or len(shown) > limit or asked >= _MOST_KEYS:
+        if is_all or len(shown) > limit or wanted >= _MOST_KEYS:
             best, count = shown[:limit], len(shown) if is_all else limit + 1
             return MatchedKeys(keys=found.keys[best], scores=found.scores[best], count=count)
-        asked = min(4 * asked, _MOST_KEYS)
+        wanted = min(4 * wanted, _MOST_KEYS)
         reach.budget.check()
     return found
 
 
 def _documents(
-    columns: Columns, found: MatchedKeys, asked: AskedWords, reach: SearchReach, named: MatchedKeys = NONE_MATCHED
+    columns: Columns, found: MatchedKeys, query: QueryTerms, reach: SearchReach, named: MatchedKeys = NONE_MATCHED
 ) -> Match | None:
     # The index may hold a document that the columns do not have yet: the two are committed one after the other.
     places = columns.documents.places(found.keys)
@@ -431,12 +431,12 @@ def _documents(
         is_named[named_rows] = True
         keep &= ~is_named[rows]
     rows = rows[keep]
-    text = np.concatenate((worth[columns.doc[rows]], named_text)) * np.float32(asked.evidence / best)
+    text = np.concatenate((worth[columns.doc[rows]], named_text)) * np.float32(query.evidence / best)
     match = _plain_rows(np.concatenate((rows, named_rows)), MatchMode.FTS)
     return replace(
         match,
         text=text,
-        shown=Words(words=asked.words, phrases=asked.phrases),
+        shown=Words(words=query.words, phrases=query.phrases),
         complete=found.count <= len(found.keys) and named.count <= len(named.keys),
         goes_on=found.count > len(found.keys),
     )
@@ -468,9 +468,9 @@ def _best_score(columns: Columns, places: Rows, scores: Floats, reach: SearchRea
     return 0.0
 
 
-# Words whose frequency is asked for: a query has eight, but its phrases may have more.
+# Words whose frequency is looked up: a query has eight, but its phrases may have more.
 _WEIGHED: Final = 16
-# The least that a word weighs: one that stands on every page is still one that was asked for.
+# The least that a word weighs: one on every page is still a word of the query.
 _LEAST_RARITY: Final = 0.15
 
 

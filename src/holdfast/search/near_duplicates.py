@@ -124,7 +124,7 @@ def page_of(
     return places, similar
 
 
-# How parameters are written whose values are not just told.
+# Parameters whose values are not written as they are.
 _VALUES: Final = {("noise", True): "show"}
 _PARAMETERS: Final = {"non_2xx": "includeNon2xx", "duplicates": "includeDuplicates", "start": "from", "end": "to"}
 _OF_THE_PAGE: Final = ("page", "page_size", "explain", "similar", "similar_to")

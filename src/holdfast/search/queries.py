@@ -374,8 +374,8 @@ class ResultRows:
             return None
         refs, seen_at = rows[0]
         # As the database keeps it: SQLite as a text.
-        told = json.loads(refs) if isinstance(refs, str) else refs
-        return OutboxHeld(OutboxOwner(*(str(told.get(name)) for name in OutboxOwner._fields)), from_micros(seen_at))
+        fields = json.loads(refs) if isinstance(refs, str) else refs
+        return OutboxHeld(OutboxOwner(*(str(fields.get(name)) for name in OutboxOwner._fields)), from_micros(seen_at))
 
     def sources(self) -> dict[int, tuple[str, str]]:
         return {row[0]: (row[1], row[2]) for row in _SOURCES.rows(self._tx, self._dialect)}

@@ -119,8 +119,8 @@ class ParsedQuery:
     conditions: tuple[Condition, ...] = ()
     operators: str = ""
     like: int | None = None
-    named: tuple[str, ...] = ()
-    """Words that only its operators name: they rank, and are not corrected."""
+    operator_terms: tuple[str, ...] = ()
+    """Words that only its operators contain: they rank, and are not corrected."""
     has_words: bool = False
     problem: str | None = None
 
@@ -166,7 +166,7 @@ def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
         text=found.text or " ".join(parted.words),
         intent=Intent.PLAIN,
         words=Words(words=words, phrases=phrases),
-        named=tuple(word for word in words if word not in found.words.words),
+        operator_terms=tuple(word for word in words if word not in found.words.words),
     )
 
 

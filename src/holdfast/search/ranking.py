@@ -33,13 +33,13 @@ def breadth_of(question: ParsedQuery) -> str:
     return "mixed" if len(words) == 2 else "broad"
 
 
-# Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart.
+# Between two statuses; no score is as large. Small enough that 32 bits still distinguish scores.
 _STATUS_STEP: Final = 16.0
 # By class of status: 2xx before 3xx, then unknown, then errors.
 _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
 
 
-def page_worth(columns: Columns, before: Floats | None = None) -> Floats:
+def static_score(columns: Columns, before: Floats | None = None) -> Floats:
     """Return for each capture the score of its page before any word is read, and the order of statuses.
 
     `before` belongs to columns that these extend: only the additions are computed.

@@ -297,7 +297,7 @@ class ResultCache(Generic[Kept]):
         if before is not None and view.columns.grew_out_of(before.view.columns):
             self._older = before._row_by_row()
         rows, documents = len(view.columns), view.columns.documents.none + 1
-        self._page_worth = SharedCache[Floats](1)
+        self._static_score = SharedCache[Floats](1)
         self._own_gate = SharedCache[Gate](1)
         self._owned = SharedCache[counting.Owned](1)
         self._hosts = SharedCache[HostNames](1)
@@ -310,7 +310,7 @@ class ResultCache(Generic[Kept]):
         self._results = SharedCache[Kept](max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
     def _row_by_row(self) -> _RowByRow:
-        gate, owned, worth = self._own_gate.known(), self._owned.known(), self._page_worth.known()
+        gate, owned, worth = self._own_gate.known(), self._owned.known(), self._static_score.known()
         older = self._older
         return (
             older[0] if gate is None else gate,
@@ -318,8 +318,8 @@ class ResultCache(Generic[Kept]):
             older[2] if worth is None else worth,
         )
 
-    def page_worth(self) -> Floats:
-        return self._page_worth.get(lambda: ranking.page_worth(self.view.columns, self._older[2]))
+    def static_score(self) -> Floats:
+        return self._static_score.get(lambda: ranking.static_score(self.view.columns, self._older[2]))
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
         return self._documents.get(lambda: counting.documents_of(self.view.columns, source), source)

@@ -28,10 +28,10 @@ from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import searched_texts
 from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
-from holdfast.search.confined import ConfinedRows, operators_alone, question_of, with_operators
 from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Histogram, Keys, ShownRows
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.engine import IndexReader
+from holdfast.search.filters import FilteredRows, operators_alone, question_of, with_operators
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import NAMED_ADDRESSES, Match, MatchMode, SearchReach, browsed, find, rarity_of
@@ -211,7 +211,7 @@ class SearchService:
             if question.like is not None:
                 reach = SearchReach(scan=0, gate=self._gate(rows, cache)[1], budget=self._budget())
                 with self._database.read() as session:
-                    words = similar.telling_words(session, cache.view, question.like, reach)
+                    words = similar.significant_terms(session, cache.view, question.like, reach)
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(rows, cache, question, request, sources)
             hits = self._hits(rows, cache, request, counted, sources, until=started + self.seconds)
@@ -270,7 +270,7 @@ class SearchService:
             mark, gate = self._gate(rows, cache)
             # Of its own: each of the terms may read as many documents.
             budget = self._budget(TERM_CANDIDATES)
-            asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
+            asked = FilteredRows(cache, question, gate, budget, _filters(asked_for, sources))
             return count_terms(asked, request, mark, most=self.volume_rows)
 
     def _counted(
@@ -342,7 +342,7 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         (mark, gate, reader), columns, budget = seen, cache.view.columns, self._budget()
-        asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
+        asked = FilteredRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
         if question.intent is Intent.BROWSE and wanted is not None:
@@ -367,7 +367,7 @@ class SearchService:
             if _mixes_statuses(request):
                 keys += ranking.quality(columns, match.rows) * np.float64(len(columns))
         else:
-            keys = cache.page_worth()[match.rows] + match.text
+            keys = cache.static_score()[match.rows] + match.text
         if request.view is ResultKind.PAGES:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
@@ -393,7 +393,7 @@ class SearchService:
         )
 
     def _found(
-        self, asked: ConfinedRows[_Counted], reach: SearchReach, reader: IndexReader | None
+        self, asked: FilteredRows[_Counted], reach: SearchReach, reader: IndexReader | None
     ) -> tuple[Match, counting.Keep]:
         """Return the matches of a query, and which pass; reads more if the filters leave few."""
         view, question = replace(asked.cache.view, reader=reader), asked.question

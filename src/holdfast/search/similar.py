@@ -36,7 +36,7 @@ _ASKED: Final = 300
 _WORDS: Final = 12
 # Share of these that must stand in a document that is like the capture.
 _SHARE: Final = 3
-# A word of more than this share of all documents tells nothing.
+# A word of more than this share of all documents is not significant.
 _COMMON: Final = 4
 _DOCUMENTS: Final = 2_000
 
@@ -50,7 +50,7 @@ class NothingToGoBy(NotFound):
         super().__init__(f"snapshot {snapshot_id} has no text of its own to find others by; choose another capture")
 
 
-def telling_words(session: Session, view: View, snapshot_id: int, reach: SearchReach) -> Words:
+def significant_terms(session: Session, view: View, snapshot_id: int, reach: SearchReach) -> Words:
     """Return the words that distinguish a capture from others, the most significant first.
 
     Raise SnapshotNotFound if it is not visible; NothingToGoBy if it has no such words.
@@ -69,14 +69,14 @@ def telling_words(session: Session, view: View, snapshot_id: int, reach: SearchR
         if len(word) >= MIN_WORD_CHARS and not word.isdecimal() and not is_unspaced(word)
     )
     total = max(1, len(columns.documents))
-    telling: list[tuple[float, str]] = []
+    weighed: list[tuple[float, str]] = []
     # In one order for both databases: of words that occur equally often the first by the alphabet.
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ASKED]:
         documents = reader.frequency(word)
         if documents > 1 and (documents * _COMMON <= total or total < 4 * _COMMON):
-            telling.append((-(1 + math.log(count)) * math.log(1 + total / documents), word))
+            weighed.append((-(1 + math.log(count)) * math.log(1 + total / documents), word))
     # A word that no other visible document has finds nothing.
-    shared = (word for _, word in sorted(telling) if visible_documents(reader, columns, word, reach) > 1)
+    shared = (word for _, word in sorted(weighed) if visible_documents(reader, columns, word, reach) > 1)
     if not (words := tuple(islice(shared, _WORDS))):
         raise NothingToGoBy(snapshot_id)
     return Words(words=words)

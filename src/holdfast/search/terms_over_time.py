@@ -18,11 +18,11 @@ import numpy as np
 from holdfast.errors import Invalid
 from holdfast.outside_text import guarded
 from holdfast.parse.text import tidy, words_of
-from holdfast.search.asked import asked_words
-from holdfast.search.confined import ConfinedRows
 from holdfast.search.engine import IndexReader
+from holdfast.search.filters import FilteredRows
 from holdfast.search.places import Rows
 from holdfast.search.query import MAX_QUERY_CHARS, QUOTES, plain
+from holdfast.search.query_terms import query_terms
 from holdfast.search.readers import Counts, Kept
 from holdfast.search.records import TermCount, TermOverTime, TermsOverTime, TermVolume
 from holdfast.values import dataclass
@@ -97,10 +97,10 @@ def _unquoted(term: str) -> str:
 
 
 def _required(term: str) -> tuple[str, ...]:
-    return () if term.isascii() else asked_words(plain(term), term).required
+    return () if term.isascii() else query_terms(plain(term), term).required
 
 
-def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *, most: int = ROWS) -> TermsAnswer:
+def count_terms(asked: FilteredRows[Kept], request: TermsRequest, mark: Mark, *, most: int = ROWS) -> TermsAnswer:
     """Return the counts of each term; raise BadTerms for invalid ones. `mark` identifies the current takedowns.
 
     `most` limits the captures examined for the volume if operators restrict it; the newest ones are used.
@@ -144,7 +144,7 @@ class _Units:
 
 
 def _counted(
-    asked: ConfinedRows[Kept], reader: IndexReader, term: tuple[str, list[str]], units: _Units, *, is_whole: bool
+    asked: FilteredRows[Kept], reader: IndexReader, term: tuple[str, list[str]], units: _Units, *, is_whole: bool
 ) -> TermCounts:
     (typed, words), columns, budget = term, asked.cache.view.columns, asked.budget
     limit = budget.grant(DOCUMENTS)
@@ -163,7 +163,7 @@ def _counted(
     )
 
 
-def _volume(asked: ConfinedRows[Kept], most: int) -> tuple[Counts, bool]:
+def _volume(asked: FilteredRows[Kept], most: int) -> tuple[Counts, bool]:
     # Filters alone are a few passes over columns; operators may cost a hundred times as much for each row.
     if not asked.question.conditions:
         most = max(1, len(asked.cache.view.columns))
@@ -172,7 +172,7 @@ def _volume(asked: ConfinedRows[Kept], most: int) -> tuple[Counts, bool]:
     return _by_month(asked, rows), found.complete and asked.complete
 
 
-def _by_month(asked: ConfinedRows[Kept], rows: Rows) -> Counts:
+def _by_month(asked: FilteredRows[Kept], rows: Rows) -> Counts:
     return np.bincount(asked.cache.view.columns.month[rows], minlength=1).astype(np.int64)
 
 

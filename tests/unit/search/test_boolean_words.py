@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.db.schema import make_fresh
-from holdfast.search.asked import asked_words
 from holdfast.search.matching import MatchMode
 from holdfast.search.query import plain
+from holdfast.search.query_terms import query_terms
 from tests.search_bed import Bed, Capture, open_bed, pages
 
 _SITE = [
@@ -98,7 +98,7 @@ def test_boolean_words_are_highlighted_in_all_their_forms(site: Bed) -> None:
      ("\u732b", 1), ("\u732b\u306e\u98df\u3079\u7269", 1), ("\u732b" * 30, 4)],
 )  # fmt: skip
 def test_text_counts_more_the_more_words_a_query_has(query: str, evidence: float) -> None:
-    assert asked_words(plain(query), query).evidence == evidence
+    assert query_terms(plain(query), query).evidence == evidence
 
 
 @pytest.mark.parametrize(("q", "found"), [("c* title:page", [1]), ("* title:page", []), ("ca* title:page", [2])])

@@ -148,7 +148,7 @@ class _Archive:
 def _counted(columns: Columns, doc_places: Places) -> dict[str, Any]:
     """Return what is counted of columns."""
     rows = np.arange(len(columns), dtype=np.int32)
-    worth = ranking.page_worth(columns)
+    worth = ranking.static_score(columns)
     shown = counting.as_pages(columns, rows, worth)
     results = counting.results_of(columns, shown, rows, counting.NONE_FOLDED)
     return {
@@ -226,7 +226,7 @@ class _RowByRow:
         self.columns = columns
         self.gate: Gate = counting.own_gates(columns, None if before is None else before.gate)
         self.owned: Owned = counting.owned_rows(columns, None if before is None else before.owned)
-        self.worth: Floats = ranking.page_worth(columns, None if before is None else before.worth)
+        self.worth: Floats = ranking.static_score(columns, None if before is None else before.worth)
 
     def told(self) -> list[Any]:
         """Return all of it as lists."""

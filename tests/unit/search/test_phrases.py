@@ -9,9 +9,9 @@ import pytest
 from holdfast.parse.document import DocumentKind, parse_document
 from holdfast.parse.text import REST_MARK
 from holdfast.search.analysis import LANGUAGES
-from holdfast.search.asked import TextWeights, asked_words
 from holdfast.search.engine import IndexEntry, IndexReader, Writer
 from holdfast.search.query import plain
+from holdfast.search.query_terms import TextWeights, query_terms
 
 _PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
 
@@ -27,7 +27,7 @@ def _index(folder: Path, body: str, kind: DocumentKind = DocumentKind.HTML) -> I
 
 
 def _finds(reader: IndexReader, query: str) -> bool:
-    return reader.words(asked_words(plain(query), query), LANGUAGES, TextWeights(), limit=10).count > 0
+    return reader.words(query_terms(plain(query), query), LANGUAGES, TextWeights(), limit=10).count > 0
 
 
 @pytest.mark.parametrize("place", ["<main><p>{}</p>{}</main>", "<main><p>{}</p></main><aside>{}</aside>"])

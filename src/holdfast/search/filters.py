@@ -49,7 +49,7 @@ def with_operators(words: str | None, question: ParsedQuery) -> str | None:
     return f"{words} {question.operators}" if words and question.operators else words
 
 
-class ConfinedRows(Generic[Kept]):
+class FilteredRows(Generic[Kept]):
     def __init__(
         self, cache: ResultCache[Kept], question: ParsedQuery, gate: Gate, budget: Budget, filters: Filters
     ) -> None:

@@ -22,7 +22,7 @@ _MAX_EXACT: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedWords:
+class QueryTerms:
     words: tuple[str, ...]
     """Folded, neither stemmed nor split; all must match."""
     phrases: tuple[tuple[str, ...], ...] = ()
@@ -60,7 +60,7 @@ class AskedWords:
         return tuple(dict.fromkeys([*self.words, *(term for phrase in self.phrases for term in query_pairs(phrase))]))
 
 
-def asked_words(words: Words, typed: str) -> AskedWords:
+def query_terms(words: Words, typed: str) -> QueryTerms:
     kept = set(words.all_words)
     exact = [word for word in exact_words(typed) if len(word) < 3 or fold(word) in kept]
     compounds = [
@@ -72,7 +72,7 @@ def asked_words(words: Words, typed: str) -> AskedWords:
     pieces = quoted_in(typed)
     quoted = {word for piece in pieces for word in exact_words(piece)} if accented else ()
     run = tuple(words_of(typed))
-    return AskedWords(
+    return QueryTerms(
         run=run if kept <= set(run) and not any(map(is_unspaced, run)) else words.words,
         words=words.words,
         phrases=words.phrases,
@@ -119,8 +119,8 @@ def kept_stems(words: Sequence[str], language: str) -> tuple[str, ...] | None:
     return kept if len(kept) == len(words) else None
 
 
-def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
-    kept, run = kept_stems(asked.words, language) or (), kept_stems(asked.run, language) or ()
+def document_clauses(query: QueryTerms, language: str) -> Iterator[Clause]:
+    kept, run = kept_stems(query.words, language) or (), kept_stems(query.run, language) or ()
     body, several = f"body_{language}", len(run) > 1
     if several:
         yield Clause("near", Kind.PHRASE, body, run)
@@ -135,15 +135,15 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
             yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *run, BORDER))
         yield Clause("heads_all", Kind.ALL, "heads", kept)
         yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *run))
-    for phrase in asked.phrases:
+    for phrase in query.phrases:
         yield from _phrase_clauses(phrase, language)
-    for word in asked.exact:
-        yield Clause("alone" if len(asked.run) == 1 else "exact", Kind.TYPED, "exact", (word,))
+    for word in query.exact:
+        yield Clause("alone" if len(query.run) == 1 else "exact", Kind.TYPED, "exact", (word,))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
     # English has no accents: who types them looks for another language, or for a name.
-    if asked.accented and kept and language != "en":
+    if query.accented and kept and language != "en":
         yield Clause("foreign", Kind.ALL, body, kept)
-    for whole, parts in asked.compounds:
+    for whole, parts in query.compounds:
         yield Clause("whole", Kind.RARE, "whole", (whole,))
         yield Clause("whole_heads", Kind.TERM, "exact_heads", (whole,))
         if stemmed := kept_stems(parts, language):
@@ -159,18 +159,18 @@ def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
     yield Clause("heads_equal", Kind.PHRASE, "heads", (BORDER, *run, BORDER))
 
 
-def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
-    pairs = [term for phrase in asked.phrases for term in query_pairs(phrase)]
-    kept = kept_stems(tuple(dict.fromkeys([*asked.words, *pairs])), language)
+def address_clauses(query: QueryTerms, language: str) -> Iterator[Clause]:
+    pairs = [term for phrase in query.phrases for term in query_pairs(phrase)]
+    kept = kept_stems(tuple(dict.fromkeys([*query.words, *pairs])), language)
     if not kept:
         return
     for field in ("anchors", "path"):
         yield Clause(f"{field}_all", Kind.ALL, field, kept)
         for term in kept:
             yield Clause(field, Kind.TERM, field, (term,))
-    run = kept_stems(asked.run, language) or kept
+    run = kept_stems(query.run, language) or kept
     yield Clause("anchors_equal", Kind.PHRASE, "anchors", (BORDER, *run, BORDER))
-    for word in (*asked.exact, *(whole for whole, _ in asked.compounds)):
+    for word in (*query.exact, *(whole for whole, _ in query.compounds)):
         yield Clause("exact_anchors", Kind.TERM, "exact_anchors", (word,))
 
 
