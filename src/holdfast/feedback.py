@@ -55,6 +55,18 @@ class Report:
 
 
 @record
+class ReportList:
+    """A page of reports, newest first."""
+
+    items: Operator[list[Report]]
+    next: Operator[str | None]
+    """Send it as `cursor` to continue; null at the end."""
+    limit: Operator[int]
+    total: Operator[int]
+    offset: Operator[int]
+
+
+@record
 class ReportReceipt:
     """The receipt for the sender of a report."""
 
@@ -203,6 +215,33 @@ class Use(StrEnum):
     DETAIL = "snapshot_detail_views"
     RAW = "raw_snapshot_views"
     REPORT = "report_submissions"
+
+
+@record
+class UsageTotals:
+    """Usage counts."""
+
+    search_requests: Public[int]
+    snapshot_detail_views: Public[int]
+    raw_snapshot_views: Public[int]
+    report_submissions: Public[int]
+
+
+@record
+class UsageDay(UsageTotals):
+    """Usage counts of one day."""
+
+    date: Public[str]
+
+
+@record
+class Usage:
+    """Usage counts of the last days."""
+
+    enabled: Public[bool]
+    window_days: Public[int]
+    totals: Public[UsageTotals]
+    daily: Public[list[UsageDay]]
 
 
 class UsageTally:

@@ -1,11 +1,11 @@
-"""Sources as operators see them."""
+"""Sources and their crawls, as readers and operators see them."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any
 
-from holdfast.records import Operator, record
+from holdfast.records import Operator, Public, record
 from holdfast.withdrawals.viewers import Visibility
 
 
@@ -76,3 +76,44 @@ class SourceImport:
     updated: Operator[list[str]]
     unchanged: Operator[list[str]]
     dry_run: Operator[bool]
+
+
+@record
+class SourceSummary:
+    """One source that has captures."""
+
+    source_code: Public[str]
+    source_name: Public[str]
+    base_url: Public[str | None]
+    description: Public[str | None]
+    visibility: Public[Visibility]
+    """Who may see it; `members`: only members."""
+    record_count: Public[int]
+    """Captures of its pages."""
+    first_capture: Public[date]
+    last_capture: Public[date]
+    latest_record_id: Public[int | None]
+    """Its newest capture that may be shown."""
+    entry_record_id: Public[int | None]
+    """The newest capture of its first page."""
+    entry_browse_url: Public[str | None]
+    entry_preview_url: Public[str | None]
+
+
+@record
+class EditionSummary:
+    """One crawl of a source that was indexed."""
+
+    job_id: Public[int]
+    """The execution's number."""
+    job_name: Public[str]
+    record_count: Public[int]
+    first_capture: Public[date]
+    last_capture: Public[date]
+    last_captured_at: Public[datetime | None]
+    """When its last page was captured; null if captures of it were taken down and are too many to check."""
+    is_poll: Public[bool]
+    """Whether it only fetched the entries of feeds and sitemaps, not a site."""
+    is_whole: Public[bool]
+    """Whether it fetched everything that it discovered; otherwise it does not prove that a page is gone."""
+    entry_browse_url: Public[str | None]

@@ -17,7 +17,7 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
-from holdfast.feedback import Use
+from holdfast.feedback import Usage, UsageDay, UsageTotals, Use
 from holdfast.index.capture_queries import newest_pages, showing
 from holdfast.jobs.alerts import AlertName, AlertRecord, alert_record
 from holdfast.jobs.alerts import list_alerts as select_alerts
@@ -238,33 +238,6 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
         ],
         top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
     )
-
-
-@record
-class UsageTotals:
-    """Usage counts."""
-
-    search_requests: Public[int]
-    snapshot_detail_views: Public[int]
-    raw_snapshot_views: Public[int]
-    report_submissions: Public[int]
-
-
-@record
-class UsageDay(UsageTotals):
-    """Usage counts of one day."""
-
-    date: Public[str]
-
-
-@record
-class Usage:
-    """Usage counts of the last days."""
-
-    enabled: Public[bool]
-    window_days: Public[int]
-    totals: Public[UsageTotals]
-    daily: Public[list[UsageDay]]
 
 
 @router.get("/api/usage", Permission.READ)

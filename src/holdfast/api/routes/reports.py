@@ -24,6 +24,7 @@ from holdfast.auth.roles import Permission
 from holdfast.feedback import (
     Category,
     Report,
+    ReportList,
     ReportReceipt,
     ReportStatus,
     UsageTally,
@@ -32,7 +33,7 @@ from holdfast.feedback import (
     submit,
     triage,
 )
-from holdfast.records import Operator, from_row, record
+from holdfast.records import from_row
 from holdfast.replay.address import raw_path
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
@@ -108,18 +109,6 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Report
 
 admin_router = LazyRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
-
-
-@record
-class ReportList:
-    """A page of reports, newest first."""
-
-    items: Operator[list[Report]]
-    next: Operator[str | None]
-    """Send it as `cursor` to continue; null at the end."""
-    limit: Operator[int]
-    total: Operator[int]
-    offset: Operator[int]
 
 
 @admin_router.get("", Permission.OPERATE)

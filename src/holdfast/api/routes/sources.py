@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -55,17 +54,19 @@ from holdfast.jobs.records import Message
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import FEED, execution_name, schedules_of_sources
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
-from holdfast.records import Public, Spelling, from_row, record
+from holdfast.records import Spelling, from_row
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, names_of_sources, source_by_id
 from holdfast.sources.records import (
+    EditionSummary,
     SourceImport,
     SourceList,
     SourceName,
     SourceRecord,
+    SourceSummary,
     SwitchedSource,
 )
 from holdfast.sources.schedule import schedule_of, words_of
@@ -86,28 +87,6 @@ Code = Annotated[str, Path(description="A source's code.", max_length=64, exampl
 Language = Annotated[
     str | None, Query(pattern="^[a-z]{2,3}$", description="Which language's entry page to name.", examples=["fr"])
 ]
-
-
-@record
-class SourceSummary:
-    """One source that has captures."""
-
-    source_code: Public[str]
-    source_name: Public[str]
-    base_url: Public[str | None]
-    description: Public[str | None]
-    visibility: Public[Visibility]
-    """Who may see it; `members`: only members."""
-    record_count: Public[int]
-    """Captures of its pages."""
-    first_capture: Public[date]
-    last_capture: Public[date]
-    latest_record_id: Public[int | None]
-    """Its newest capture that may be shown."""
-    entry_record_id: Public[int | None]
-    """The newest capture of its first page."""
-    entry_browse_url: Public[str | None]
-    entry_preview_url: Public[str | None]
 
 
 @router.get("/api/sources", Permission.READ)
@@ -149,25 +128,6 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
 
 def _browse(archive: Archive, entry: Snapshot | None, led: set[int]) -> str | None:
     return None if entry is None else browse_url(archive.settings, entry, for_members=entry.id in led)
-
-
-@record
-class EditionSummary:
-    """One crawl of a source that was indexed."""
-
-    job_id: Public[int]
-    """The execution's number."""
-    job_name: Public[str]
-    record_count: Public[int]
-    first_capture: Public[date]
-    last_capture: Public[date]
-    last_captured_at: Public[datetime | None]
-    """When its last page was captured; null if captures of it were taken down and are too many to check."""
-    is_poll: Public[bool]
-    """Whether it only fetched the entries of feeds and sitemaps, not a site."""
-    is_whole: Public[bool]
-    """Whether it fetched everything that it discovered; otherwise it does not prove that a page is gone."""
-    entry_browse_url: Public[str | None]
 
 
 @router.get("/api/sources/{code}/editions", Permission.READ, errors=(404,))
