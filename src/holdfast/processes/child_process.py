@@ -80,21 +80,26 @@ class ChildProcess:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             return self.poll()
-        while not self.has_ended() and seconds > 0:
-            time.sleep(min(_POLL_S, seconds))
-            seconds -= _POLL_S
+        self._ends_within(seconds)
         return self.poll()
 
     def finish(self, deadline_s: float) -> int | None:
-        """Return the exit code; kill it at the deadline and return None.
+        """Return the exit code, and leave what it started running: a mount command may leave its server behind.
 
-        A process that hangs in the kernel cannot be killed: it is left behind, and ends when the kernel lets go of it.
+        At the deadline kill everything in its session, and return None. A process that hangs in the kernel cannot be
+        killed: it is left behind, and ends when the kernel lets go of it.
         """
-        code = self.wait(deadline_s)
-        if code is None:
-            self.kill()
-            self.wait(_KILLED_S)
-        return code
+        if self._ends_within(deadline_s):
+            return self._process.wait()
+        self.kill()
+        self.wait(_KILLED_S)
+        return None
+
+    def _ends_within(self, seconds: float) -> bool:
+        while not self.has_ended() and seconds > 0:
+            time.sleep(min(_POLL_S, seconds))
+            seconds -= _POLL_S
+        return self.has_ended()
 
     def close(self) -> None:
         """Close this end of its pipes."""

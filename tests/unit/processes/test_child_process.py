@@ -96,3 +96,22 @@ def test_end_of_a_child_is_the_end_of_its_tree(start: Start, seconds: float | No
     assert child.wait(seconds) == 0
     assert child.poll() == 0
     _until(lambda: not _is_alive(grandchild))
+
+
+def test_finished_command_leaves_its_server_running(start: Start) -> None:
+    child = start(_PARENT.format(s=0))
+    server = int(_line(child))
+
+    assert child.finish(patience.deadline(20)) == 0
+
+    assert _is_alive(server)
+    os.kill(server, signal.SIGKILL)
+
+
+def test_command_is_killed_with_its_server_at_the_deadline(start: Start) -> None:
+    child = start(_PARENT.format(s=600))
+    server = int(_line(child))
+
+    assert child.finish(0.05) is None
+
+    _until(lambda: not _is_alive(server))
