@@ -9,24 +9,23 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.search.columns import Columns
 from holdfast.search.places import Ids, Numbering
 from holdfast.search.segments import (
+    Entries,
     Ranges,
     Segment,
     Table,
     cleared_by,
     join_ranges,
     living_rows,
+    packed_texts,
     sorted_rows,
     text_lengths,
     united,
 )
 
-Entries = tuple[Table, npt.NDArray[np.int64], Sequence[Segment]]
-"""Documents or URLs, the segment index of each, and the segments."""
 _NO_RANGES: Final = np.empty((0, 2), np.int64)
 
 
@@ -48,22 +47,15 @@ def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[S
     addresses = _new_entries(columns.addresses, gone, come, "addresses")
     if documents is None or addresses is None:
         return None
-    pieces: list[bytes] = []
-    size = 0
-    for table, origin in (documents, addresses):
-        lengths = text_lengths(table)
-        # Taken out of the files: these are merged into others and removed, one after another.
-        for number, start, length in zip(origin.tolist(), table["offset"].tolist(), lengths.tolist(), strict=True):
-            pieces.append(come[number].strings[start : start + length])
-        table["offset"] = size + np.cumsum(lengths) - lengths
-        size += int(lengths.sum())
+    # Copied out of the files, which are merged into others and removed, one after another.
+    strings = packed_texts((documents, addresses), come)
     return Segment(
         name="",
         rows=rows[~is_old],
         documents=documents[0],
         addresses=addresses[0],
         cleared=_NO_RANGES,
-        strings=b"".join(pieces),
+        strings=strings,
     )
 
 
@@ -92,18 +84,13 @@ def _count_within(ids: Ids, ranges: Ranges) -> int:
     return sum(int(np.count_nonzero((ids >= first) & (ids <= last))) for first, last in ranges.tolist())
 
 
-def _new_entries(
-    numbering: Numbering, gone: Sequence[Segment], come: Sequence[Segment], name: str
-) -> tuple[Table, npt.NDArray[np.int64]] | None:
-    """Return the documents or URLs that are not numbered yet, with the segment of each; None if one of the others
-    changed.
-    """
-    old, old_from = united(gone, name)
-    new, new_from = united(come, name)
+def _new_entries(numbering: Numbering, gone: Sequence[Segment], come: Sequence[Segment], name: str) -> Entries | None:
+    """Return the documents or URLs that are not numbered yet; None if one of the others changed."""
+    (old, old_from), (new, new_from) = united(gone, name), united(come, name)
     is_known = numbering.places(_keys(new)) != numbering.none
-    again, again_from = new[is_known], new_from[is_known]
+    again = new[is_known], new_from[is_known]
     # Segments were not merged, so an entry with a known key is a changed one.
-    if not _equal(old, again) or not _same_texts((old, old_from, gone), (again, again_from, come)):
+    if not _equal(old, again[0]) or not _same_texts((old, old_from), gone, again, come):
         return None
     return new[~is_known], new_from[~is_known]
 
@@ -119,21 +106,20 @@ def _equal(some: Table, others: Table) -> bool:
     return some.tobytes() == others.tobytes()
 
 
-def _same_texts(some: Entries, others: Entries) -> bool:
+def _same_texts(some: Entries, gone: Sequence[Segment], others: Entries, come: Sequence[Segment]) -> bool:
     lengths = text_lengths(some[0])
     if not len(lengths):
         return True
     # What lies side by side is compared at once: in files that were merged that is nearly all.
     breaks = np.zeros(len(lengths) - 1, np.bool_)
-    for table, origin, _ in (some, others):
+    for table, origin in (some, others):
         breaks |= (table["offset"][1:] != table["offset"][:-1] + lengths[:-1]) | (origin[1:] != origin[:-1])
     firsts = np.append(0, np.flatnonzero(breaks) + 1)
     sizes = np.add.reduceat(lengths, firsts).tolist()
-    (mine, my_segments), (theirs, their_segments) = (
-        (zip(origin[firsts].tolist(), table["offset"][firsts].tolist(), strict=True), segments)
-        for table, origin, segments in (some, others)
+    mine, theirs = (
+        zip(origin[firsts].tolist(), table["offset"][firsts].tolist(), strict=True) for table, origin in (some, others)
     )
     return all(
-        my_segments[one].strings[start : start + size] == their_segments[other].strings[begin : begin + size]
+        gone[one].strings[start : start + size] == come[other].strings[begin : begin + size]
         for (one, start), (other, begin), size in zip(mine, theirs, sizes, strict=True)
     )

@@ -322,28 +322,16 @@ def newest_by(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
     """Return these segments as one; the oldest of all need not remember what it cleared."""
-    documents, doc_from = united(segments, "documents")
-    addresses, url_from = united(segments, "addresses")
-    pieces: list[bytes] = []
-    size = 0
-    for table, origin, lengths in (
-        (documents, doc_from, text_lengths(documents)),
-        (addresses, url_from, text_lengths(addresses)),
-    ):
-        starts = table["offset"].tolist()
-        blobs = [segment.strings for segment in segments]
-        for number, start, length in zip(origin.tolist(), starts, lengths.tolist(), strict=True):
-            pieces.append(blobs[number][start : start + length])
-        table["offset"] = size + np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))[:-1]
-        size += int(lengths.sum(dtype=np.int64))
+    documents, addresses = united(segments, "documents"), united(segments, "addresses")
+    strings = packed_texts((documents, addresses), segments)
     cleared = [segment.cleared for segment in segments]
     return Segment(
         name=name,
         # Rows that a newer segment cleared are dropped here: merging is when space is freed.
         rows=sorted_rows(living_rows(segments)),
-        addresses=addresses,
-        documents=documents,
-        strings=b"".join(pieces),
+        addresses=addresses[0],
+        documents=documents[0],
+        strings=strings,
         # There is nothing older that a range could still clear.
         cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
     )
@@ -358,11 +346,13 @@ def sorted_rows(rows: Table) -> Table:
     return rows[np.lexsort((ids, at))]
 
 
+Entries = tuple[Table, npt.NDArray[np.int64]]
+"""Documents or URLs, and the number of the segment of each."""
 _TABLES: Final = {"documents": (DOCUMENT, "doc"), "addresses": (ADDRESS, "url")}
 
 
-def united(segments: Sequence[Segment], name: str) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Return the newest document (or URL) of each key, in the order of the keys, and the segment of each."""
+def united(segments: Sequence[Segment], name: str) -> Entries:
+    """Return the newest document (or URL) of each key, in the order of the keys."""
     dtype, key = _TABLES[name]
     tables: list[Table] = [getattr(segment, name) for segment in segments]
     whole = np.concatenate([np.empty(0, dtype), *tables])
@@ -374,6 +364,18 @@ def united(segments: Sequence[Segment], name: str) -> tuple[Table, npt.NDArray[n
 def text_lengths(table: Table) -> Ids:
     names = ("length",) if table.dtype == ADDRESS else ("title", "snippet", "author_length")
     return sum((table[name].astype(np.int64) for name in names), np.zeros(len(table), np.int64))
+
+
+def packed_texts(entries: Iterable[Entries], segments: Sequence[Segment]) -> bytes:
+    """Return the texts of these entries of segments, one after another, and set the offsets of the entries."""
+    blobs, pieces, size = [segment.strings for segment in segments], list[bytes](), 0
+    for table, origin in entries:
+        lengths = text_lengths(table)
+        for number, start, length in zip(origin.tolist(), table["offset"].tolist(), lengths.tolist(), strict=True):
+            pieces.append(blobs[number][start : start + length])
+        table["offset"] = size + np.cumsum(lengths) - lengths
+        size += int(lengths.sum())
+    return b"".join(pieces)
 
 
 def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> int:
