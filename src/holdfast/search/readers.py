@@ -156,13 +156,7 @@ class ReaderCache:
     def view(self, *, wait: bool = False) -> View:
         """Return a view: with `wait` the newest one, otherwise possibly a slightly older one."""
         view, seen = self._newest
-        try:
-            mark = self._directory.mark()
-        except IndexBroken:
-            if view is None or not view.manifest.sequence:
-                raise
-            mark = None
-        # Without an index, the open view serves until an index exists again.
+        mark = self._mark(view)
         if view is not None and mark in (None, seen):
             return view
         if view is None or wait or len(view.columns) <= _INLINE_ROWS:
@@ -178,14 +172,23 @@ class ReaderCache:
                 _log.warning("search.view_failed", error=str(exc))
         return view
 
+    def _mark(self, view: View | None) -> IndexMark | None:
+        """Return the mark of the index; None without one: the open view then serves until an index exists again."""
+        try:
+            return self._directory.mark()
+        except IndexBroken:
+            if view is None or not view.manifest.sequence:
+                raise
+            return None
+
     def is_newest(self, view: View) -> bool:
         return view is self._newest[0]
 
     def _renew(self, prepare: Callable[[View], None]) -> View:
         # Read under the lock, and before the view is opened: another thread may have renewed it while this one waited,
         # and if the index moves on meanwhile, the next request looks again.
-        mark = self._directory.mark()
         before, seen = self._newest
+        mark = self._mark(before)
         if before is not None and mark in (None, seen):
             return before
         started = self._clock.monotonic()

@@ -195,6 +195,23 @@ def test_request_uses_a_view_that_was_renewed_while_it_looked(bed: Bed, monkeypa
     assert len(cache.view(wait=True).columns) == 12
 
 
+def test_open_view_serves_when_the_index_goes_while_it_is_looked_at(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(_captures(0, 6))
+    cache = ReaderCache(bed.home, bed.clock)
+    view = cache.view()
+    bed.fill(_captures(6, 6))
+    mark = cache._directory.mark
+
+    def look() -> IndexMark | None:
+        seen = mark()
+        (bed.home / "search" / "current").unlink(missing_ok=True)
+        return seen
+
+    monkeypatch.setattr(cache._directory, "mark", look)
+
+    assert cache.view() is view
+
+
 class _Nothing:
     size = 0
 
