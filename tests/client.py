@@ -64,7 +64,7 @@ class Client:
         """Take all permits to begin an export or a package, and keep them."""
 
         async def take() -> None:
-            limiter = self.app.state.heavy._exports.limiter()  # type: ignore[attr-defined]
+            limiter = self.app.state.heavy._exports.limiter  # type: ignore[attr-defined]
             for _ in range(EXPORT_THREADS):
                 await limiter.acquire_on_behalf_of(object())
 
