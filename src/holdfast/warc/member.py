@@ -16,6 +16,7 @@ from pathlib import Path
 import zstandard
 from deflate import deflate_compress
 from isal import isal_zlib
+from isal.isal_zlib import crc32
 
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.gzip_streams import GZIP, RAW, InflateBudget
@@ -106,8 +107,6 @@ _MASK = 0xFFFFFFFF
 _BUDGET = InflateBudget(first_bytes=4096)
 _MAX_HEADER_BYTES = 64 * 1024
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
-
-crc32 = isal_zlib.crc32
 
 
 class BadBytes(Invalid):

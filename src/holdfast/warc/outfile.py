@@ -16,10 +16,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from isal.isal_zlib import crc32
+
 from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.values import dataclass
-from holdfast.warc.member import crc32
 
 OPEN_SUFFIX = ".open"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -21,6 +21,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from isal.isal_zlib import crc32
+
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
@@ -32,7 +34,6 @@ from holdfast.warc.member import (
     ByteSource,
     GzipMember,
     Resync,
-    crc32,
     explain_rest,
     glimpse,
     open_source,

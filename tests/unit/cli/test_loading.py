@@ -29,7 +29,7 @@ def _loaded(module: str) -> set[str]:
     [
         ("url", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 25),
         ("settings", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 17),
-        ("status", HEAVY | {"sqlalchemy", "holdfast.zimit", "holdfast.index"}, 80),
+        ("status", HEAVY | {"sqlalchemy", "holdfast.zimit", "holdfast.index", "zstandard", "brotli"}, 80),
         ("report", HEAVY | {"sqlalchemy", "holdfast.zimit", "holdfast.index"}, 67),
         ("lists", HEAVY | READING - {"holdfast.urls", "holdfast.crawl"}, 75),
         ("job_show", HEAVY | {"holdfast.frontier", "holdfast.wiring", "rich", "numpy"}, 100),
