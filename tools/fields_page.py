@@ -17,7 +17,7 @@ from holdfast.records import all_records, shown_fields
 INTRO = """# Fields and who sees them
 
 Every field of a record with its audience: everybody, members (who signed in), operators (with observers and
-administrators), or nobody. A route shows a field to callers who may call the route and belong to the
+administrators), or no caller at all. A route shows a field to callers who may call the route and belong to the
 field's audience. Commands with `--json` show all but the last kind. Written by `make docs`; do not edit.
 """
 _LABELS = {

@@ -277,7 +277,7 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
         "all of its captures are withdrawn: asked for",
     )
     assert all_gone.visibility.seen_by == "nobody"
-    assert "a court; nobody sees it" in all_gone.visibility.sentence
+    assert "a court; readers do not see it" in all_gone.visibility.sentence
     assert all(one.withdrawn for one in all_gone.snapshots.items)
 
 

@@ -104,7 +104,7 @@ class DomainUpdate:
     """Whether to pause it: queued attempts stay queued."""
 
     def changes(self) -> dict[str, Any]:
-        """Return what is to be changed; raise Invalid if that is nothing, or the delay is not allowed."""
+        """Return the columns to change; raise Invalid if there are none, or if the delay is not allowed."""
         changes = {
             "delay_s": self.delay_s,
             "default_delay": self.default_delay or None,

@@ -218,7 +218,7 @@ def _visibility_sentence(
 ) -> str:
     if page:
         first = page[0]
-        return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
+        return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; readers do not see it"
     if single:
         some = f"at least {gone}" if gone == COUNTED else str(gone)
         which = "all" if seen is Seen.NOBODY else some

@@ -81,8 +81,8 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
 def _rules_of(
     source: Source, jobs: list[JobOfSource], settings: Settings
 ) -> tuple[CrawlPlan | None, int | None, str | None]:
-    """Return the plan of a source's next run (its crawl job's, its newest job's, or its default one), the job that it
-    is of, and why there is none.
+    """Return the plan of a source's next run (of its crawl job, its newest job, or by default), the id of that job,
+    and, without a plan, the reason.
     """
     house = CrawlDefaults(settings.contact or "nobody@example.org", delay_s=settings.politeness.delay_s)
     chosen = next((one for one in jobs if one.job.kind == "crawl"), jobs[0] if jobs else None)

@@ -68,7 +68,7 @@ class ChildProcess:
         return True
 
     def poll(self) -> int | None:
-        """Return the exit code, None while it runs; kill what is left of its session."""
+        """Return the exit code after killing the rest of its session; None while it runs."""
         if not self.has_ended():
             return None
         self.kill()

@@ -147,7 +147,7 @@ def holder_of(output_dir: Path) -> int | None:
 
 
 def json_object(data: bytes | str) -> dict[str, Any]:
-    """Return the JSON object in some bytes; empty if there is none, or it is nested too deeply for the parser."""
+    """Parse a JSON object; return an empty one if the bytes hold no object, or nest too deeply for the parser."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):

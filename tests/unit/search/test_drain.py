@@ -357,7 +357,7 @@ class _Killed:
         raise ValueError("An error occurred in a thread: 'An index writer was killed..'")
 
     def rollback(self) -> None:
-        """Forget what was added."""
+        """Discard the additions."""
 
     wait_merging_threads = rollback
 
