@@ -74,29 +74,29 @@ class ChildProcess:
         self.kill()
         return self._process.wait()
 
-    def wait(self, seconds: float | None = None) -> int | None:
-        """Return the exit code as `poll` does; None if it still runs after these seconds."""
+    def wait(self, seconds: float | None = None, until: Callable[[], bool] | None = None) -> int | None:
+        """Return the exit code as `poll` does; None if it still runs after these seconds, or once `until` is true."""
         if seconds is None:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             return self.poll()
-        self._ends_within(seconds)
+        self._ends_within(seconds, until)
         return self.poll()
 
-    def finish(self, deadline_s: float) -> int | None:
+    def finish(self, deadline_s: float, until: Callable[[], bool] | None = None) -> int | None:
         """Return the exit code, and leave what it started running: a mount command may leave its server behind.
 
-        At the deadline kill everything in its session, and return None. A process that hangs in the kernel cannot be
-        killed: it is left behind, and ends when the kernel lets go of it.
+        At the deadline, or once `until` is true, kill everything in its session, and return None. A process that
+        hangs in the kernel cannot be killed: it is left behind, and ends when the kernel lets go of it.
         """
-        if self._ends_within(deadline_s):
+        if self._ends_within(deadline_s, until):
             return self._process.wait()
         self.kill()
         self.wait(_KILLED_S)
         return None
 
-    def _ends_within(self, seconds: float) -> bool:
-        while not self.has_ended() and seconds > 0:
+    def _ends_within(self, seconds: float, until: Callable[[], bool] | None) -> bool:
+        while not self.has_ended() and seconds > 0 and not (until is not None and until()):
             time.sleep(min(_POLL_S, seconds))
             seconds -= _POLL_S
         return self.has_ended()

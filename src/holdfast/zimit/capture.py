@@ -12,10 +12,11 @@ from typing import Any
 
 from holdfast import log
 from holdfast.errors import HoldfastError
+from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.runfile import own_command
 from holdfast.sources.config import HTTP_WARC_OPTIONS
 from holdfast.warc.reader import read_records
-from holdfast.zimit.docker import ask, crawl_environment, launch
+from holdfast.zimit.docker import ask, crawl_environment
 from holdfast.zimit.errors import CaptureUnavailable
 from holdfast.zimit.flags import Backend, Options
 from holdfast.zimit.outcome import EndState
@@ -68,17 +69,14 @@ class _HttpCapture:
         self._tools, self._options = tools, tools.options
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
         self._answer: list[bytes] = []
-        self._passed_on = 0
-        """Requests to stop that the crawl has received."""
         self._output = tools.create_logs("http_warc_capture", self._hear)
 
     def run(self) -> EndState:
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
-        process = launch(crawl_command(self._options), crawl_environment(), subprocess.PIPE)
-        self._output.record(process)
-        stopped = self._watch(process)
-        code = process.wait()
+        crawl = self._output.start(crawl_command(self._options), crawl_environment())
+        stopped = self._watch(crawl)
+        code = crawl.wait()
         pages = self._last_pages()
         self._output.close(_ANSWER_S)
         # Also after a failure: captured files get their stable names, whatever the exit code.
@@ -91,19 +89,16 @@ class _HttpCapture:
         good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
         return EndState.SUCCESS if good else EndState.FAILED
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> bool:
+    def _watch(self, crawl: ChildProcess) -> bool:
         """Report statistics until the crawl ends; return whether a stop was requested."""
-        stop_request = self._tools.stop_request
+        asked = 0
         while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
-            if stop_request.requests > self._passed_on:
-                self._passed_on = stop_request.requests
-                process.terminate()
-            elif not stop_request.wait_until(
-                lambda: self._output.is_over or stop_request.requests > self._passed_on, self._tools.times.status_every
-            ):
+            asked = self._tools.stop_request.requests
+            crawl.ask_to_end(asked)
+            if not self._tools.stop_request.wait(self._tools.times.status_every):
                 self._report()
-        return self._passed_on > 0
+        return asked > 0
 
     def _report(self) -> None:
         command = own_command("status", "--json", "--home", str(self._folder / "home"))

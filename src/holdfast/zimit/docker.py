@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast import log
+from holdfast.processes.child_process import ChildProcess
 from holdfast.values import dataclass
 from holdfast.zimit.errors import DockerMissing, ToolMissing
 from holdfast.zimit.flags import Options
@@ -72,22 +73,6 @@ def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[st
     return [found, *words[1:]]
 
 
-def launch(
-    command: Sequence[str], environment: Mapping[str, str], output: int = subprocess.DEVNULL
-) -> subprocess.Popen[bytes]:
-    """Start a program that sees no secret of ours, with both outputs going to `output`."""
-    return subprocess.Popen(
-        list(command),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=dict(environment),
-        # Ctrl-C is for this tool, which stops the program with its grace; it must not hear it beside that.
-        start_new_session=True,
-        bufsize=0,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """Durations in seconds, measured on the monotonic clock."""
@@ -120,7 +105,6 @@ Includes the size and time codes of other crawler versions. Such a crawl is not 
 """
 START_FAILURES = frozenset({125, 126, 127})
 """The daemon refused the container, or the image lacks the program."""
-_POLL_S = 0.1
 _ID = re.compile(r"[0-9a-f]{6,64}")
 
 
@@ -170,6 +154,11 @@ def inside_path(path: Path, output_dir: Path) -> str | None:
     return f"{INSIDE}/{path.relative_to(output_dir)}"
 
 
+def start_quietly(command: Sequence[str]) -> ChildProcess:
+    """Start a program without our secrets, and discard its output."""
+    return ChildProcess(command, docker_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def ask(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and return what it said; raise OSError or `subprocess.TimeoutExpired` if it cannot."""
     return subprocess.run(
@@ -183,17 +172,6 @@ def ask(command: Sequence[str], environment: Mapping[str, str], timeout_s: float
         timeout=timeout_s,
         start_new_session=True,
     )
-
-
-def wait_for(process: subprocess.Popen[bytes], seconds: float, ends: Callable[[], bool]) -> int | None:
-    """Return the exit code of a program; None once the time is over or `ends()` is true."""
-    waited = 0.0
-    while waited < seconds and not ends():
-        try:
-            return process.wait(timeout=_POLL_S)
-        except subprocess.TimeoutExpired:
-            waited += _POLL_S
-    return None
 
 
 class Docker:
@@ -232,19 +210,16 @@ class Docker:
         # Whole seconds are all that docker takes; a scaled-down grace is never rounded down to none.
         seconds = 0 if hurried else max(1, round(self._times.stop_grace))
         try:
-            process = launch(["docker", "stop", "-t", str(seconds), container], docker_environment())
+            stopping = start_quietly(["docker", "stop", "-t", str(seconds), container])
         except OSError:
             return False
-        code = wait_for(process, seconds + margin, lambda: not hurried and urgent())
+        code = stopping.wait(seconds + margin, lambda: not hurried and urgent())
         # A second request to end takes the rest of the grace away.
-        if code is None and not hurried and urgent():
+        hurries = code is None and not hurried and urgent()
+        if hurries:
             with suppress(DockerMissing):
                 self.ask("kill", container)
-            code = wait_for(process, margin, lambda: False)
-        if code is None:
-            process.kill()
-            process.wait()
-        return code == 0
+        return stopping.finish(margin if hurries else 0.0) == 0
 
     def ask(self, *words: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
         """Run another docker command; raise `DockerMissing` if docker does not answer in time."""

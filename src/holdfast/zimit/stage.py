@@ -5,20 +5,21 @@ Countermeasures for a failing crawl, in order: one worker fewer, another VPN exi
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from subprocess import Popen
 from types import FrameType
 from typing import IO
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.processes.child_process import ChildProcess
 from holdfast.zimit.docker import (
     LOOKUPS,
     START_FAILURES,
@@ -27,10 +28,9 @@ from holdfast.zimit.docker import (
     Times,
     docker_environment,
     find_program,
-    launch,
     prepare_launch,
     relax,
-    wait_for,
+    start_quietly,
 )
 from holdfast.zimit.errors import StoreMissing, ToolMissing
 from holdfast.zimit.flags import Options
@@ -60,14 +60,15 @@ class StageLog:
     def is_over(self) -> bool:
         return self._open == 0
 
-    def record(self, process: Popen[bytes]) -> None:
-        """Start recording; the process must have both outputs as pipes."""
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for stream, own in zip((process.stdout, process.stderr), self._streams, strict=True):
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> ChildProcess:
+        """Start a program and record both of its outputs; raise OSError if it cannot be started."""
+        child = ChildProcess(command, environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for stream, own in zip((child.stdout, child.stderr), self._streams, strict=True):
+            assert stream is not None
             thread = threading.Thread(target=self._copy, args=(stream, own), name="stage-log", daemon=True)
             self._threads.append(thread)
             thread.start()
+        return child
 
     def note(self, line: str) -> None:
         """Write a line to the combined log and pass it to the listener."""
@@ -126,7 +127,6 @@ def _create(path: Path) -> IO[bytes]:
 
 
 _FOREVER_S = 3600.0
-_LOOK_S = 0.05
 StageEnd = tuple[EndState | None, Path]
 """How a stage ended (None if it was stopped to be resumed with other settings), and its log."""
 
@@ -161,25 +161,24 @@ class Stage:
         """Run to the end; raise `StoreMissing` if the logs can no longer be written."""
         log.get().info("stage.begins", stage=self._name, workers=self._tools.state.current_workers)
         try:
-            process = launch(self._command, docker_environment(), subprocess.PIPE)
+            client = self._output.start(self._command, docker_environment())
         except OSError as exc:
             self._output.note(f"archive-tool: docker could not be started: {exc}")
             self._output.close(0)
             return EndState.DOCKER_START, self._output.log
-        self._output.record(process)
         try:
             ended, end = self._watch()
         # Whatever happens here, no container is left running without its tool.
         except BaseException:
-            self._stop(process)
-            self._wait(process)
+            self._stop(client)
+            self._wait(client)
             raise
-        if not ended:
-            self._stop(process)
-        while ended and process.poll() is None and not self._stop_request.stopping:
+        if ended:
             # Both outputs are closed, so this is a moment.
-            self._stop_request.wait(_LOOK_S)
-        code = self._wait(process)
+            client.wait(math.inf, lambda: self._stop_request.stopping)
+        else:
+            self._stop(client)
+        code = self._wait(client)
         self._output.close(self._tools.times.stop_margin)
         if (trouble := self._output.trouble) is not None:
             raise StoreMissing(self._options.output_dir, f"errno {trouble.errno}: {trouble.strerror}") from trouble
@@ -248,7 +247,7 @@ class Stage:
             if self._patience(self._tools.times.lookup_every):
                 return
 
-    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+    def _stop(self, client: ChildProcess) -> None:
         """Stop the container with its grace; a second stop request ends the grace."""
         docker, label = self._tools.docker, self._label
         # Its id may not have been found at the start.
@@ -256,17 +255,13 @@ class Stage:
         log.get().info("container.stopping", container=found[0] if found else None)
         stopped = bool(found) and docker.stop(found[0], lambda: self._stop_request.requests > 1)
         if not stopped:
-            process.terminate()
+            client.ask_to_end()
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+    def _wait(self, client: ChildProcess) -> int | None:
         """Return the exit code of `docker run`, which is the container's, and leave no container behind."""
-        try:
-            code = process.wait(timeout=self._tools.times.stop_grace + self._tools.times.stop_margin)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
+        code = client.finish(self._tools.times.stop_grace + self._tools.times.stop_margin)
         # `docker run` itself was killed: its container goes on without it.
-        if code < 0:
+        if code is None or code < 0:
             for left in self._tools.docker.containers(self._label):
                 self._tools.docker.stop(left)
         return code
@@ -356,11 +351,13 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self.ask_to_stop)
         signal.signal(signal.SIGINT, self.ask_to_stop)
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
+        """Wait until something wakes it; return False if nothing did in these seconds."""
         try:
             self._wakes.get(timeout=max(0.0, seconds))
         except Empty:
-            return
+            return False
+        return True
 
     def wait_until(self, done: Callable[[], bool], seconds: float) -> bool:
         deadline = self._clock.monotonic() + seconds
@@ -379,15 +376,12 @@ class StopRequest:
 def rotate_vpn(command: str, times: Times, stop_request: StopRequest) -> bool:
     """Change the VPN exit and let the network settle; return whether the command succeeded in time."""
     try:
-        process = launch(find_program(command), docker_environment())
+        vpn = start_quietly(find_program(command))
     except (ToolMissing, OSError) as exc:
         log.get().warning("vpn.failed", reason=str(exc))
         return False
-    code = wait_for(process, times.vpn_limit, lambda: stop_request.stopping)
-    if code is None:
-        # The whole group: a VPN command may have started others.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    # A successful command may leave its connection running; of one that hangs, nothing may stay.
+    code = vpn.finish(times.vpn_limit, lambda: stop_request.stopping)
     if code != 0:
         log.get().warning("vpn.failed", exit_code=code)
         return False

@@ -115,3 +115,14 @@ def test_command_is_killed_with_its_server_at_the_deadline(start: Start) -> None
     assert child.finish(0.05) is None
 
     _until(lambda: not _is_alive(server))
+
+
+def test_finish_kills_the_session_before_the_deadline_when_until_is_true(start: Start) -> None:
+    child = start(_PARENT.format(s=600))
+    server = int(_line(child))
+
+    assert child.wait(patience.deadline(20), lambda: True) is None
+    assert _is_alive(server)
+    assert child.finish(patience.deadline(20), lambda: True) is None
+
+    _until(lambda: not _is_alive(server))
