@@ -18,7 +18,7 @@ from holdfast.errors import Conflict
 from holdfast.feeds import queries, registry
 from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, feed_job, follow_all, run_soon
-from holdfast.jobs.store import FEED
+from holdfast.jobs.kinds import FEED
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import find_source, note_search
 from tests.clock import FakeClock

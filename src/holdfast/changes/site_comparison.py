@@ -20,7 +20,7 @@ from holdfast.errors import Invalid, NotFound, UrlRefused
 from holdfast.frontier.attempts import last_attempts
 from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.jobs.endings import DONE, Shortfall
-from holdfast.jobs.store import FEED
+from holdfast.jobs.kinds import FEED
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.visibility import visible, visible_source
 

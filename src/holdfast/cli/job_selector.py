@@ -17,9 +17,10 @@ from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs import endings
 from holdfast.jobs.endings import sentence_of
+from holdfast.jobs.kinds import CRAWL, FEED, UNCAPPED
 from holdfast.jobs.pauses import RunWait
 from holdfast.jobs.records import job_record
-from holdfast.jobs.store import CRAWL, FEED, UNCAPPED, JobNotFound, interval_of, schedule_of_job
+from holdfast.jobs.store import JobNotFound, interval_of, schedule_of_job
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import JobRow, shown_job
 from holdfast.records import Spelling, encode

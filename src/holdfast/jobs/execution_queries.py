@@ -12,6 +12,7 @@ from holdfast.clock import from_micros, moment_or_none
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.jobs.endings import EndedAs
+from holdfast.jobs.kinds import OF_SOURCE
 from holdfast.records import Operator, record
 
 
@@ -228,8 +229,12 @@ def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
 
 
 def latest_executions(tx: Transaction, *, limit: int, running: bool = False) -> list[int]:
-    only = "WHERE state = 'running' " if running else ""
-    rows = tx.execute(f"SELECT id FROM executions {only}ORDER BY id DESC LIMIT ?", (limit,))  # noqa: S608
+    only = "AND e.state = 'running' " if running else ""
+    rows = tx.execute(
+        f"SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE j.{OF_SOURCE} "  # noqa: S608
+        f"{only}ORDER BY e.id DESC LIMIT ?",
+        (limit,),
+    )
     return [int(row[0]) for row in rows]
 
 

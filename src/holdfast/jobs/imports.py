@@ -15,7 +15,8 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict
-from holdfast.jobs.store import IMPORT, locked_source
+from holdfast.jobs.kinds import IMPORT
+from holdfast.jobs.store import locked_source
 from holdfast.sources.queries import named_source
 from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error

@@ -26,10 +26,11 @@ from holdfast.jobs.endings import (
     note_start_page,
 )
 from holdfast.jobs.journal import completed, prune_beyond, status
+from holdfast.jobs.kinds import FEED
 from holdfast.jobs.pauses import end_pause, worked_s
 from holdfast.jobs.slots import Placement, following_turn, missed_turns
 from holdfast.jobs.states import State, move, state_of
-from holdfast.jobs.store import FEED, OWN, backend_of, interval_of, schedule_of_job
+from holdfast.jobs.store import OWN, backend_of, interval_of, schedule_of_job
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 

@@ -22,7 +22,7 @@ from holdfast import audit
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Job
-from holdfast.jobs.store import schedule_of_job
+from holdfast.jobs.store import of_source, schedule_of_job
 from holdfast.records import Operator, record
 from holdfast.sources.schedule import UNITS, Schedule
 
@@ -433,7 +433,7 @@ def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
     """Plan a rebalance of every scheduled job, and of the recurring jobs that are running; change nothing."""
     jobs = session.scalars(
         select(Job)
-        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
+        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None), of_source())
         .order_by(Job.id)
         .options(load_only(*_PLANNED))
     )

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
-from holdfast.jobs.store import UNCAPPED, interval_of
+from holdfast.jobs.kinds import UNCAPPED
+from holdfast.jobs.store import interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
 from holdfast.sources.plan import CrawlPlan, Polled

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Invalid, NotFound
+from holdfast.jobs.kinds import CRAWL, FEED, IMPORT
 from holdfast.sources.schedule import LONGEST, UNITS, Schedule, schedule_of
 
 # A job may have any name, a directory may not: a path with a slash or dots would point elsewhere.
@@ -76,20 +77,21 @@ def schedule_of_job(job: Job) -> Schedule | None:
 
 # Number of values per IN: older versions of SQLite bind at most 999.
 _AT_ONCE = 500
-CRAWL, FEED, IMPORT = "crawl", "feed", "import"
-UNCAPPED = ("annual", "shard")
-"""Kinds of jobs that are bounded only by scope, not by page count or depth."""
+
+
+def of_source() -> ColumnElement[bool]:
+    """Select the jobs of sources: crawls, feeds and imports. The job of an operation has no source."""
+    return Job.source_id.is_not(None)
 
 
 def locked_job(session: Session, job_id: int) -> Job | None:
-    """Return a job that is not deleted, locked until the transaction ends."""
-    return session.scalars(
-        select(Job).where(Job.id == job_id, Job.deleted_at.is_(None)).with_for_update()
-    ).one_or_none()
+    """Return a job of a source that is not deleted, locked until the transaction ends."""
+    wanted = select(Job).where(Job.id == job_id, Job.deleted_at.is_(None), of_source())
+    return session.scalars(wanted.with_for_update()).one_or_none()
 
 
 def job(session: Session, job_id: int) -> Job | None:
-    return session.scalars(select(Job).where(Job.id == job_id, Job.deleted_at.is_(None))).one_or_none()
+    return session.scalars(select(Job).where(Job.id == job_id, Job.deleted_at.is_(None), of_source())).one_or_none()
 
 
 def locked_source(session: Session, source_id: int) -> Source | None:

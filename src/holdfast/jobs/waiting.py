@@ -12,6 +12,7 @@ from holdfast.clock import Clock, from_micros
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.jobs.kinds import OF_SOURCE
 from holdfast.jobs.pauses import RunWait, awaited
 from holdfast.processes.disk import low_volume
 from holdfast.processes.owners import WORKER_KINDS, OwnerRow, seen_owners
@@ -67,7 +68,10 @@ def workers_at_work(raw_db: RawDatabase, clock: Clock, run_folder: Path) -> list
     Each has its name in leases, and the number of jobs that it runs.
     """
     with raw_db.read() as tx:
-        rows = tx.execute("SELECT lock_owner, count(*) FROM jobs WHERE lock_token IS NOT NULL GROUP BY lock_owner")
+        rows = tx.execute(
+            "SELECT lock_owner, count(*) FROM jobs"  # noqa: S608 - our constant
+            f" WHERE lock_token IS NOT NULL AND {OF_SOURCE} GROUP BY lock_owner"
+        )
     jobs = {str(row[0]): int(row[1]) for row in rows}
     seen = [one for kind in WORKER_KINDS for one in seen_owners(raw_db, clock, kind=kind, folder=run_folder)]
     return [(name, one, jobs.get(name, 0)) for one in seen for name in (f"{one.host}/{one.id}",)]

@@ -50,9 +50,10 @@ from holdfast.jobs.administration.source_jobs import (
 )
 from holdfast.jobs.administration.source_preview import MOST_URLS, SourcePreview, preview_source
 from holdfast.jobs.imports import job_names, run_endings
+from holdfast.jobs.kinds import FEED
 from holdfast.jobs.records import Message
 from holdfast.jobs.specs import JobSpec
-from holdfast.jobs.store import FEED, execution_name, schedules_of_sources
+from holdfast.jobs.store import execution_name, schedules_of_sources
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.records import Spelling, from_row
 from holdfast.replay.origins import browse_url

@@ -24,6 +24,7 @@ from holdfast.errors import Conflict
 from holdfast.jobs import store
 from holdfast.jobs.indexing import ask_again
 from holdfast.jobs.journal import emit, status
+from holdfast.jobs.kinds import CRAWL
 from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import (
@@ -66,7 +67,7 @@ class JobActions:
         self._backend_check, self._annual_check = backend_check, annual_check
 
     def upsert(
-        self, session: Session, spec: JobSpec, *, kind: str = store.CRAWL, replaces_schedule: bool = False
+        self, session: Session, spec: JobSpec, *, kind: str = CRAWL, replaces_schedule: bool = False
     ) -> Upserted:
         """Create the source's crawl job, or update the existing one. A running job is not interrupted.
 
@@ -95,7 +96,7 @@ class JobActions:
 
         A source may have any number of them. Raise Invalid if the request is bad; then nothing is written.
         """
-        if kind == store.CRAWL or spec.recurring:
+        if kind == CRAWL or spec.recurring:
             raise JobRefused("kind", "a source has one crawl job, and only that recurs")
         (source, config), now = self._checked(session, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
@@ -268,7 +269,7 @@ class JobActions:
             job.placed_at = now
         else:
             # A job with a date (an annual crawl) never runs before that date, whatever happened meanwhile.
-            job.next_run_at = now if job.kind == store.CRAWL else max(now, job.rhythm_at or now)
+            job.next_run_at = now if job.kind == CRAWL else max(now, job.rhythm_at or now)
 
     def _note(self, job: Job) -> None:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
@@ -289,7 +290,7 @@ def _rests(job: Job, spec: JobSpec) -> bool:
 def _check_kind(job: Job, spec: JobSpec) -> None:
     """Raise JobRefused for a schedule that this kind of job cannot have."""
     unchanged = spec.rhythm == JobSpec.of(job).rhythm
-    if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
+    if job.kind != CRAWL and spec.interval is not None and not unchanged:
         raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
 
 
@@ -304,7 +305,7 @@ def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
     job.url_given = spec.url is not None
     for name in (*COLUMNS, "config", "details"):
         setattr(job, name, getattr(spec, name))
-    job.fingerprint = sha256(f"{store.CRAWL} {job.url}".encode()).hexdigest()
+    job.fingerprint = sha256(f"{CRAWL} {job.url}".encode()).hexdigest()
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:

@@ -22,11 +22,12 @@ from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs import store
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import PROGRESS, STATUS, emit
+from holdfast.jobs.kinds import UNCAPPED
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import UNCAPPED, JobNotFound, locked_both, locked_execution, locked_job, open_execution
+from holdfast.jobs.store import JobNotFound, locked_both, locked_execution, locked_job, of_source, open_execution
 from holdfast.sources.queries import find_source
 
 REMEMBERED = timedelta(days=30)
@@ -166,8 +167,8 @@ def newest_directories(session: Session, *, source_id: int, count: int) -> list[
 
 
 def busy_count(session: Session) -> int:
-    query = select(func.count()).select_from(Execution).where(Execution.state.in_(("queued", "running")))
-    return session.scalar(query) or 0
+    query = select(func.count()).select_from(Execution).join(Job, Job.id == Execution.job_id)
+    return session.scalar(query.where(Execution.state.in_(("queued", "running")), of_source())) or 0
 
 
 def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> list[Recovery]:

@@ -21,7 +21,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause, may_go_on, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State, move, state_of
-from holdfast.jobs.store import is_own_run, locked_execution
+from holdfast.jobs.store import is_own_run, locked_execution, of_source
 from holdfast.records import Operator, record
 
 
@@ -112,10 +112,11 @@ def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> Pa
 
 
 def runs_under_way(session: Session, *, are_paused: bool) -> list[int]:
-    """Return the started, unfinished executions, oldest first: the paused ones, or the others."""
+    """Return the started, unfinished runs of sources, oldest first: the paused ones, or the others."""
     is_started = Execution.state.in_(("queued", "running")) & Execution.started_at.is_not(None)
     is_paused = Execution.paused_at.is_not(None) if are_paused else Execution.paused_at.is_(None)
-    return list(session.scalars(select(Execution.id).where(is_started, is_paused).order_by(Execution.id)))
+    found = select(Execution.id).join(Job, Job.id == Execution.job_id).where(is_started, is_paused, of_source())
+    return list(session.scalars(found.order_by(Execution.id)))
 
 
 def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:

@@ -21,6 +21,7 @@ from holdfast.feeds.registry import make_due
 from holdfast.jobs import store
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.journal import emit
+from holdfast.jobs.kinds import FEED
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State, move, state_of
 from holdfast.records import Operator, from_row, record
@@ -281,7 +282,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
         adaptive_scheduling=False,
         max_retries=_RETRIES,
     )
-    actions.upsert(session, spec, kind=store.FEED)
+    actions.upsert(session, spec, kind=FEED)
     return True
 
 
@@ -289,7 +290,7 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
     """Update all feed jobs, each in a short transaction; return how many were created or removed."""
     with database.read() as session:
         wanted = with_feeds(session) if settings.poll else set()
-        there = store.intervals_of_kind(session, kind=store.FEED)
+        there = store.intervals_of_kind(session, kind=FEED)
     right = {number for number, interval in there.items() if interval == (settings.interval_minutes, "minutes")}
     count = 0
     # Missing, no longer wanted, or with another interval.
@@ -307,7 +308,7 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
 
 def feed_job(session: Session, *, source_id: int) -> Job | None:
     """Return the job that polls a source's feeds, locked."""
-    return store.crawl_job(session, source_id=source_id, kind=store.FEED)
+    return store.crawl_job(session, source_id=source_id, kind=FEED)
 
 
 def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int) -> str | None:

@@ -10,10 +10,11 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from holdfast.errors import UrlRefused
+from holdfast.jobs.kinds import CRAWL
 from holdfast.jobs.slots import Placement, next_turn
 from holdfast.jobs.specs import BackendCheck
 from holdfast.jobs.states import State
-from holdfast.jobs.store import CRAWL, schedule_of_job
+from holdfast.jobs.store import schedule_of_job
 from holdfast.jobs.views.listing import JobFilter, list_jobs
 from holdfast.records import Operator, record
 from holdfast.sources import registry

@@ -14,6 +14,7 @@ from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, Wa
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
+from holdfast.jobs.store import of_source
 from holdfast.records import Operator, record
 from holdfast.types import FAILURES
 from holdfast.withdrawals.visibility import visible_source
@@ -178,7 +179,7 @@ def _count(session: Session, where: Iterable[ColumnElement[bool]], *, named: boo
 
 
 def _where(wanted: JobFilter) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None), Job.state.is_not(None)]
+    where = [Job.deleted_at.is_(None), Job.state.is_not(None), of_source()]
     if wanted.states:
         where.append(Job.state.in_(wanted.states))
     if wanted.source_id is not None:
@@ -232,7 +233,9 @@ def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> JobRo
 
 def state_counts(session: Session) -> dict[str, int]:
     rows = session.execute(
-        select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
+        select(Job.state, func.count())
+        .where(Job.state.is_not(None), Job.deleted_at.is_(None), of_source())
+        .group_by(Job.state)
     )
     return {str(state): count for state, count in rows}
 
@@ -311,7 +314,7 @@ def list_admin_jobs(
 
     Only those of a source (by code) and with a status of `ADMIN_STATES`, if given.
     """
-    where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None)]
+    where = [Job.deleted_at.is_(None), of_source()]
     if source is not None:
         where.append(Job.source_id == select(Source.id).where(Source.code == source).scalar_subquery())
     if status is not None:
@@ -352,7 +355,8 @@ def scanned_storage(session: Session) -> tuple[int, dict[str, dict[str, int]]]:
 
 
 def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
-    words = select(word.label("word")).where(Job.deleted_at.is_(None), visible_source(Job.source_id)).subquery()
+    jobs = Job.deleted_at.is_(None), of_source(), visible_source(Job.source_id)
+    words = select(word.label("word")).where(*jobs).subquery()
     rows = session.execute(select(words.c.word, func.count()).group_by(words.c.word).order_by(words.c.word))
     return {str(row[0]): row[1] for row in rows}
 

@@ -10,6 +10,7 @@ from holdfast.clock import Clock, from_micros, moment_or_none, to_micros
 from holdfast.config import Settings
 from holdfast.db.raw import RawDatabase, Transaction, WriteRefusal, last_refusal
 from holdfast.jobs.execution_queries import from_json
+from holdfast.jobs.kinds import OF_SOURCE
 from holdfast.jobs.pauses import WaitCode
 from holdfast.jobs.waiting import queued_runs, waiting_runs, workers_at_work
 from holdfast.processes.disk import low_volume
@@ -89,7 +90,10 @@ def skipped_runs(tx: Transaction, *, since: int, looked_at: int) -> list[Skipped
     return [SkippedRun(execution=number, source=source, turns=count) for number, source, count in turns if count]
 
 
-_QUEUED: Final = "FROM executions WHERE state = 'queued' AND queued_at IS NOT NULL"
+_QUEUED: Final = (
+    "FROM executions e JOIN jobs j ON j.id = e.job_id"
+    f" WHERE e.state = 'queued' AND e.queued_at IS NOT NULL AND j.{OF_SOURCE}"
+)
 # These jobs were due before a moment, and no scheduler queued them.
 _OVERDUE: Final = (
     "FROM jobs j JOIN sources s ON s.id = j.source_id"
