@@ -31,7 +31,7 @@ def test_a_feed_that_was_disabled_by_hand_while_it_was_asked_stays_so(
         registry.disable(session, clock, feed.id)
     asked_at = clock.now()
 
-    book.record_visits([feeds.document("/1", status=status) if status < 400 else feeds.failure(status)])
+    book.read_settled([feeds.document("/1", status=status) if status < 400 else feeds.failure(status)])
 
     after = feeds.known()
     assert (after.disabled_at, after.next_poll_at, after.last_error_type) == (asked_at, None, "by_hand")
@@ -75,6 +75,42 @@ def test_a_crawl_hears_that_a_poll_waits_for_its_domain_and_lets_it_go_first(fee
     assert crawl.lease(1, 10, domains=1, pages=5) == []
     poll.release(2, 20, [_given_back(taken, clock)])
     assert [lease.domain_id for lease in crawl.lease(1, 10, domains=1, pages=5)] == [held.domain_id]
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_settled_feed_is_requested_again_if_it_was_not_read(feeds: Bed, clock: FakeClock, is_read: bool) -> None:
+    feeds.add()
+    worker = feeds.worker()
+    worker.frontier.add(1, [listed("/feed", UrlKind.SITEMAP).found])
+    [lease] = worker.frontier.lease(1, 10, domains=1, pages=5)
+    visit = replace(feeds.document("/1"), attempt=lease.attempts[0], token=lease.token)
+    settled = worker.frontier.settle(1, 10, [visit])
+    if is_read:
+        worker.book.read_settled([visit])
+
+    feeds.worker().book.resume()
+    feeds.worker().book.resume()
+
+    asked = [(1, "sitemap", "/feed")] * (1 if is_read else 2)
+    assert settled.closed == 1
+    assert feeds.queued() == ([(1, "page", "/1"), *asked] if is_read else asked)
+    assert feeds.items() == ({"/1": 1} if is_read else {})
+
+
+def test_items_that_wait_are_taken_when_a_poll_resumes(feeds: Bed, clock: FakeClock) -> None:
+    feeds.add()
+    worker = feeds.worker(items=0)
+    worker.frontier.add(1, [listed("/feed", UrlKind.SITEMAP).found])
+    feeds.worker().book.resume()
+    [lease] = worker.frontier.lease(1, 10, domains=1, pages=5)
+    visit = replace(feeds.document("/1"), attempt=lease.attempts[0], token=lease.token)
+    worker.frontier.settle(1, 10, [visit])
+    worker.book.read_settled([visit])
+    waiting = feeds.items()
+
+    feeds.worker().book.resume()
+
+    assert (waiting, feeds.items()) == ({"/1": None}, {"/1": 1})
 
 
 def _given_back(lease: DomainLease, clock: FakeClock) -> DomainUpdate:

@@ -26,9 +26,9 @@ def test_new_items_are_enqueued_once_and_old_ones_never_again(feeds: Bed) -> Non
     worker = feeds.worker()
 
     first = feeds.document("/1", "/2")
-    worker.book.record_visits([first])
-    worker.book.record_visits([first])
-    worker.book.record_visits([feeds.document("/3", "/2")])
+    worker.book.read_settled([first])
+    worker.book.read_settled([first])
+    worker.book.read_settled([feeds.document("/3", "/2")])
 
     assert feeds.queued() == [(1, "page", "/1"), (1, "page", "/2"), (1, "page", "/3")]
     assert feeds.items() == {"/1": 1, "/2": 1, "/3": 1}
@@ -38,7 +38,7 @@ def test_items_name_the_feed_as_where_they_were_found(feeds: Bed) -> None:
     feeds.add()
     worker = feeds.worker()
 
-    worker.book.record_visits([feeds.document("/1")])
+    worker.book.read_settled([feeds.document("/1")])
 
     with worker.raw_db.read() as tx:
         assert tx.execute("SELECT via_page_id, depth, priority FROM page_crawls") == [(77, 0, 3)]
@@ -47,9 +47,9 @@ def test_items_name_the_feed_as_where_they_were_found(feeds: Bed) -> None:
 def test_an_item_with_a_newer_date_is_enqueued_again_in_the_next_execution(feeds: Bed, clock: FakeClock) -> None:
     feeds.add()
     before = clock.now() - timedelta(days=1)
-    feeds.worker(1).book.record_visits([feeds.document(("/1", before), ("/2", before))])
+    feeds.worker(1).book.read_settled([feeds.document(("/1", before), ("/2", before))])
 
-    feeds.worker(2).book.record_visits([feeds.document(("/1", clock.now()), ("/2", before))])
+    feeds.worker(2).book.read_settled([feeds.document(("/1", clock.now()), ("/2", before))])
 
     assert feeds.queued() == [(1, "page", "/1"), (1, "page", "/2"), (2, "page", "/1")]
     assert feeds.items() == {"/1": 2, "/2": 1}
@@ -63,7 +63,7 @@ def test_two_workers_that_poll_at_once_enqueue_each_item_once(feeds: Bed) -> Non
 
     def work(number: int) -> None:
         together.wait()
-        workers[number].book.record_visits([visit])
+        workers[number].book.read_settled([visit])
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
     for thread in threads:
@@ -78,7 +78,7 @@ def test_two_workers_that_poll_at_once_enqueue_each_item_once(feeds: Bed) -> Non
 
 def test_a_poll_takes_so_many_items_and_the_rest_waits(feeds: Bed) -> None:
     feeds.add()
-    feeds.worker(1, items=3).book.record_visits([feeds.document(*(f"/{n}" for n in range(5)))])
+    feeds.worker(1, items=3).book.read_settled([feeds.document(*(f"/{n}" for n in range(5)))])
     assert list(feeds.items().values()) == [1, 1, 1, None, None]
 
     assert feeds.worker(2, items=3).book.take() == 2
@@ -97,8 +97,8 @@ def test_the_news_of_a_feed_comes_before_what_a_sitemap_lists_and_the_newest_fir
     listing = PolledListing(
         items=tuple(listed(path) for path in ("/undated", ("/old", days[4]), ("/new", days[1]))), named=3
     )
-    worker.book.record_visits([feeds.visit("http://a.test/map", listing=listing)])
-    worker.book.record_visits([feeds.document("/plain", ("/news", days[3]))])
+    worker.book.read_settled([feeds.visit("http://a.test/map", listing=listing)])
+    worker.book.read_settled([feeds.document("/plain", ("/news", days[3]))])
 
     taken: list[str] = []
     for _ in range(4):
@@ -113,7 +113,7 @@ def test_an_execution_that_is_over_gets_nothing_and_nothing_is_lost(feeds: Bed) 
     late = feeds.worker(1)
     feeds.end(1)
 
-    late.book.record_visits([feeds.document("/1")])
+    late.book.read_settled([feeds.document("/1")])
 
     assert (feeds.queued(), feeds.items()) == ([], {"/1": None})
     assert feeds.worker(2).book.take() == 1
@@ -122,11 +122,11 @@ def test_an_execution_that_is_over_gets_nothing_and_nothing_is_lost(feeds: Bed) 
 def test_the_same_bytes_and_a_304_name_nothing_new_but_count_as_polled(feeds: Bed, clock: FakeClock) -> None:
     feeds.add()
     book = feeds.worker().book
-    book.record_visits([feeds.document("/1", etag='"a"', last_modified="Tue, 01 Sep 2026 10:00:00 GMT")])
+    book.read_settled([feeds.document("/1", etag='"a"', last_modified="Tue, 01 Sep 2026 10:00:00 GMT")])
     before = feeds.known()
 
     clock.advance(900)
-    book.record_visits([feeds.visit(status=304, reason="not_modified", listing=PolledListing())])
+    book.read_settled([feeds.visit(status=304, reason="not_modified", listing=PolledListing())])
     after = feeds.known()
 
     assert (after.etag, after.last_modified) == ('"a"', "Tue, 01 Sep 2026 10:00:00 GMT")
@@ -141,8 +141,8 @@ def test_the_same_bytes_and_a_304_name_nothing_new_but_count_as_polled(feeds: Be
 def test_an_answer_without_validators_is_asked_for_in_full_the_next_time(feeds: Bed) -> None:
     feeds.add()
     book = feeds.worker().book
-    book.record_visits([feeds.document("/1", etag='"a"')])
-    book.record_visits([feeds.document("/2")])
+    book.read_settled([feeds.document("/1", etag='"a"')])
+    book.read_settled([feeds.document("/2")])
 
     assert feeds.known().etag is None
 
@@ -151,9 +151,9 @@ def test_a_feed_is_disabled_by_its_errors_and_enabled_by_success(feeds: Bed) -> 
     feeds.add()
     book = feeds.worker().book
     for _ in range(3):
-        book.record_visits([feeds.failure(404)])
+        book.read_settled([feeds.failure(404)])
     disabled = feeds.known()
-    book.record_visits([feeds.document("/1")])
+    book.read_settled([feeds.document("/1")])
     healed = feeds.known()
 
     assert (disabled.last_error_type, disabled.consecutive_errors, disabled.next_poll_at) == ("not_found", 3, None)
@@ -167,8 +167,8 @@ def test_a_failure_that_is_told_twice_counts_once(feeds: Bed) -> None:
     feeds.add()
     book = feeds.worker().book
     visit = feeds.failure(404)
-    book.record_visits([visit])
-    book.record_visits([visit])
+    book.read_settled([visit])
+    book.read_settled([visit])
 
     assert feeds.known().consecutive_errors == 1
 
@@ -176,9 +176,9 @@ def test_a_failure_that_is_told_twice_counts_once(feeds: Bed) -> None:
 def test_a_limited_feed_is_left_alone_for_as_long_as_it_asks(feeds: Bed, clock: FakeClock) -> None:
     feeds.add()
     book = feeds.worker().book
-    book.record_visits([feeds.failure(429)])
+    book.read_settled([feeds.failure(429)])
     first = feeds.known().next_poll_at
-    book.record_visits([feeds.failure(429, retry_after_s=7200.0)])
+    book.read_settled([feeds.failure(429, retry_after_s=7200.0)])
     feed = feeds.known()
 
     assert first == clock.now() - timedelta(seconds=1) + timedelta(minutes=10)
@@ -189,9 +189,9 @@ def test_a_limited_feed_is_left_alone_for_as_long_as_it_asks(feeds: Bed, clock: 
 def test_what_cannot_be_read_and_what_does_not_answer_have_their_words(feeds: Bed) -> None:
     feeds.add()
     book = feeds.worker().book
-    book.record_visits([feeds.visit(listing=PolledListing(problem="xml_broken"))])
+    book.read_settled([feeds.visit(listing=PolledListing(problem="xml_broken"))])
     broken = feeds.known()
-    book.record_visits([feeds.failure(None)])
+    book.read_settled([feeds.failure(None)])
     silent = feeds.known()
 
     assert (broken.last_error_type, broken.last_error) == ("parse_error", "xml_broken")
@@ -202,10 +202,10 @@ def test_a_candidate_becomes_a_feed_only_if_it_names_something(feeds: Bed) -> No
     book = feeds.worker(start="http://a.test/").book
     front = feeds.visit("http://a.test/", kind=UrlKind.PAGE,
                         feeds=tuple(listed(path, UrlKind.SITEMAP).found for path in ("/good", "/empty")))  # fmt: skip
-    book.record_visits([front])
+    book.read_settled([front])
     assert feeds.queued() == [(1, "sitemap", "/empty"), (1, "sitemap", "/good")]
 
-    book.record_visits([feeds.document("/1", url="http://a.test/good"), feeds.document(url="http://a.test/empty")])
+    book.read_settled([feeds.document("/1", url="http://a.test/good"), feeds.document(url="http://a.test/empty")])
 
     assert feeds.known("http://a.test/good").origin == "discovered"
     assert feeds.known("http://a.test/good").kind == "feed"
@@ -214,7 +214,7 @@ def test_a_candidate_becomes_a_feed_only_if_it_names_something(feeds: Bed) -> No
 
 
 def test_the_usual_places_are_asked_for_when_the_start_page_names_no_feed(feeds: Bed) -> None:
-    feeds.worker(start="http://a.test/").book.record_visits([feeds.visit("http://a.test/", kind=UrlKind.PAGE)])
+    feeds.worker(start="http://a.test/").book.read_settled([feeds.visit("http://a.test/", kind=UrlKind.PAGE)])
 
     paths = [path for _, kind, path in feeds.queued() if kind == "sitemap"]
     assert paths == ["/atom.xml", "/feed", "/feed.xml", "/index.xml", "/rss", "/rss.xml"]
@@ -236,17 +236,17 @@ def test_an_index_leads_to_the_sitemaps_that_are_new_or_changed(feeds: Bed, cloc
     feeds.add("http://a.test/index", kind="sitemap")
     now, day = clock.now(), timedelta(days=1)
     one = feeds.worker(1).book
-    one.record_visits([feeds.visit("http://a.test/index", listing=children([
+    one.read_settled([feeds.visit("http://a.test/index", listing=children([
         ("/new.xml", now), ("/plain.xml"), ("/old.xml", now - 90 * day), "/index",
     ]), content_hash="1")])  # fmt: skip
     assert [path for _, _, path in feeds.queued()] == ["/new.xml", "/plain.xml"]
-    one.record_visits(
+    one.read_settled(
         [feeds.document("/1", url="http://a.test/new.xml"), feeds.document("/2", url="http://a.test/plain.xml")]
     )
 
     clock.advance(60)
     two = feeds.worker(2).book
-    two.record_visits([feeds.visit("http://a.test/index", listing=children([
+    two.read_settled([feeds.visit("http://a.test/index", listing=children([
         ("/new.xml", clock.now()), ("/plain.xml"),
     ]), content_hash="2")])  # fmt: skip
 
@@ -262,7 +262,7 @@ def test_indexes_of_indexes_are_followed_three_deep(feeds: Bed) -> None:
     feeds.add("http://a.test/index", kind="sitemap")
     book = feeds.worker().book
 
-    book.record_visits([feeds.visit("http://a.test/index", depth=3, listing=children(["/deeper.xml"]))])
+    book.read_settled([feeds.visit("http://a.test/index", depth=3, listing=children(["/deeper.xml"]))])
 
     assert feeds.queued() == []
 
@@ -271,7 +271,7 @@ def test_a_source_has_so_many_feeds_and_no_more(feeds: Bed) -> None:
     feeds.add("http://a.test/index", kind="sitemap")
     book = feeds.worker(per_source=3).book
 
-    book.record_visits([feeds.visit("http://a.test/index", listing=children([f"/{n}.xml" for n in range(9)]))])
+    book.read_settled([feeds.visit("http://a.test/index", listing=children([f"/{n}.xml" for n in range(9)]))])
 
     assert len(feeds.queued()) == 2
 
@@ -281,14 +281,14 @@ def test_feeds_that_their_answers_disabled_count_until_they_are_forgotten(feeds:
     book = feeds.worker(per_source=3).book
 
     for poll in range(4):
-        book.record_visits(
+        book.read_settled(
             [feeds.visit("http://a.test/index", listing=children([f"/{poll}-{n}.xml" for n in range(3)]))]
         )
-        book.record_visits([feeds.failure(410, f"http://a.test/{poll}-{n}.xml") for n in range(3)])
+        book.read_settled([feeds.failure(410, f"http://a.test/{poll}-{n}.xml") for n in range(3)])
 
     assert len(feeds.queued()) == 2, "a site that names new sitemaps for ever makes no more rows"
     clock.advance(timedelta(days=31).total_seconds())
-    book.record_visits([feeds.visit("http://a.test/index", listing=children(["/later-1.xml", "/later-2.xml"]))])
+    book.read_settled([feeds.visit("http://a.test/index", listing=children(["/later-1.xml", "/later-2.xml"]))])
     assert [path for _, _, path in feeds.queued()] == ["/0-0.xml", "/0-1.xml", "/later-1.xml", "/later-2.xml"]
     assert feeds.feed("http://a.test/0-0.xml") is None
 
@@ -300,7 +300,7 @@ def test_no_more_items_wait_than_may_and_what_is_left_is_read_again(feeds: Bed) 
     def poll(execution_id: int) -> None:
         listing = PolledListing(items=tuple(map(listed, everything)), named=250)
         visit = feeds.visit(listing=listing, content_hash="the same", etag='"1"')
-        feeds.worker(execution_id, waiting=100, items=30).book.record_visits([visit])
+        feeds.worker(execution_id, waiting=100, items=30).book.read_settled([visit])
 
     poll(1)
 
@@ -319,9 +319,9 @@ def test_a_sitemap_that_filled_its_room_does_not_keep_the_news_of_a_feed_out(fee
     feeds.add()
     book = feeds.worker(waiting=100, items=1).book
     many = PolledListing(items=tuple(listed(f"/{n}") for n in range(300)), named=300)
-    book.record_visits([feeds.visit("http://a.test/map.xml", listing=many, content_hash="map")])
+    book.read_settled([feeds.visit("http://a.test/map.xml", listing=many, content_hash="map")])
 
-    book.record_visits([feeds.document("/news")])
+    book.read_settled([feeds.document("/news")])
 
     assert "/news" in feeds.items()
     assert feeds.known().last_error_type is None
@@ -331,10 +331,10 @@ def test_a_feed_that_moved_for_good_is_asked_for_at_its_new_place(feeds: Bed) ->
     feed = feeds.add()
     book = feeds.worker().book
     inside = PolledListing(is_feed=True, items=(listed("/1"),), named=1, moved_to="http://a.test/new")
-    book.record_visits([feeds.visit(listing=inside, content_hash="1", redirected_to="http://a.test/new")])
+    book.read_settled([feeds.visit(listing=inside, content_hash="1", redirected_to="http://a.test/new")])
     assert feeds.known("http://a.test/new").id == feed.id
 
-    book.record_visits(
+    book.read_settled(
         [feeds.visit("http://a.test/new", status=301, reason="redirected", redirected_to="http://b.test/f")]
     )
 
@@ -344,8 +344,8 @@ def test_a_feed_that_moved_for_good_is_asked_for_at_its_new_place(feeds: Bed) ->
 
 def test_a_temporary_redirect_moves_nothing(feeds: Bed) -> None:
     feeds.add()
-    feeds.worker().book.record_visits([feeds.document("/1")])
-    feeds.worker().book.record_visits([feeds.visit(status=302, reason="redirected", redirected_to="http://b.test/f")])
+    feeds.worker().book.read_settled([feeds.document("/1")])
+    feeds.worker().book.read_settled([feeds.visit(status=302, reason="redirected", redirected_to="http://b.test/f")])
 
     assert feeds.known().last_error_type is None
     assert feeds.feed("http://b.test/f") is None
@@ -360,10 +360,10 @@ def test_the_answer_of_another_site_that_a_feed_sends_us_to_is_its_own(
         feeds.add(url)
     for number in (1, 2):
         book = feeds.worker(number).book
-        book.record_visits([feeds.visit(url, status=302, reason="redirected", redirected_to=far) for url in near])
+        book.read_settled([feeds.visit(url, status=302, reason="redirected", redirected_to=far) for url in near])
         answer = feeds.document("/1", url=far) if status == 200 else feeds.failure(status, far)
-        book.record_visits([answer])
-        book.record_visits([answer])
+        book.read_settled([answer])
+        book.read_settled([answer])
 
     assert feeds.feed(far) is None
     found = [(feeds.known(url).last_error_type, feeds.known(url).consecutive_errors) for url in near]
@@ -375,9 +375,9 @@ def test_two_feeds_that_send_us_to_a_list_which_has_answered_are_well(feeds: Bed
     feeds.add()
     feeds.add("http://b.test/f")
     book = feeds.worker().book
-    book.record_visits([feeds.document("/1", url="http://b.test/f")])
+    book.read_settled([feeds.document("/1", url="http://b.test/f")])
 
-    book.record_visits([feeds.visit(status=302, reason="redirected", redirected_to="http://b.test/f")])
+    book.read_settled([feeds.visit(status=302, reason="redirected", redirected_to="http://b.test/f")])
 
     assert (feeds.known().last_error_type, feeds.known().last_polled_at is not None) == (None, True)
 
@@ -386,12 +386,12 @@ def test_a_crawl_notes_the_feeds_of_its_first_pages_and_a_poll_finds_out_what_th
     crawl = feeds.worker(1, polls=False).book
     for depth, path in ((0, "/real"), (1, "/false"), (2, "/comments")):
         named = (listed(path, UrlKind.SITEMAP).found,)
-        crawl.record_visits([feeds.visit(f"http://a.test/page{depth}", kind=UrlKind.PAGE, depth=depth, feeds=named)])
+        crawl.read_settled([feeds.visit(f"http://a.test/page{depth}", kind=UrlKind.PAGE, depth=depth, feeds=named)])
     assert feeds.queued() == []
     assert feeds.feed("http://a.test/comments") is None
 
     poll = feeds.worker(2).book
-    poll.record_visits([feeds.document("/1", url="http://a.test/real"), feeds.document(url="http://a.test/false")])
+    poll.read_settled([feeds.document("/1", url="http://a.test/real"), feeds.document(url="http://a.test/false")])
 
     assert feeds.known("http://a.test/real").last_item_count == 1
     assert feeds.feed("http://a.test/false") is None
@@ -399,7 +399,7 @@ def test_a_crawl_notes_the_feeds_of_its_first_pages_and_a_poll_finds_out_what_th
 
 def test_a_configured_feed_that_is_empty_stays(feeds: Bed) -> None:
     feeds.add()
-    feeds.worker().book.record_visits([feeds.document()])
+    feeds.worker().book.read_settled([feeds.document()])
 
     assert (feeds.known().last_item_count, feeds.known().last_error_type) == (0, None)
 
@@ -407,7 +407,7 @@ def test_a_configured_feed_that_is_empty_stays(feeds: Bed) -> None:
 def test_no_question_of_a_poll_walks_all_items(feeds: Bed) -> None:
     feeds.add()
     worker = feeds.worker(items=2990)
-    worker.book.record_visits([feeds.document(*(f"/{n}" for n in range(3000)))])
+    worker.book.read_settled([feeds.document(*(f"/{n}" for n in range(3000)))])
     explain = "EXPLAIN QUERY PLAN " if worker.raw_db.dialect == "sqlite" else "EXPLAIN "
     questions = (
         (polling_queries.WAITING, (feeds.source_id, 10)),

@@ -64,7 +64,7 @@ READ_IN: dict[str, frozenset[str]] = {
     # Who holds a lease: `processes/boot_clock.py`.
     "processes": frozenset({"jobs"}),
     "db": frozenset({"clock_anchors", "page_crawls"}),
-    "feeds": frozenset({"executions", "jobs", "sources"}),
+    "feeds": frozenset({"executions", "jobs", "page_crawls", "pages", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
     "jobs": frozenset(

@@ -344,7 +344,10 @@ class Process:
             return writer
 
         results = PendingResults(session, self._output, progress, control, forget=links.forget)
-        results.feeds = open_feeds(runtime, plan, assignment.frontier_id)
+        if (feeds := open_feeds(runtime, plan, assignment.frontier_id)) is not None:
+            results.read_settled, results.offer = feeds.read_settled, feeds.offer
+            if plan.polls:
+                feeds.resume()
         ends_at = None if (left := assignment.seconds_left) is None else self._clock.monotonic() + left
         limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=assignment.processes)
         new_worker = self._worker_factory(client, scope, credentials, progress)

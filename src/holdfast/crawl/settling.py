@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from holdfast import log
@@ -22,7 +23,6 @@ from holdfast.crawl.progress import Control, CrawlProgress
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
-from holdfast.feeds.polling import FeedPolling
 from holdfast.frontier import Frontier, Settled
 from holdfast.types import Attempt, DomainLease, DomainUpdate, FoundUrl, Outcome, Visit
 from holdfast.values import dataclass
@@ -81,8 +81,10 @@ class PendingResults:
         self.forget = forget
         """Forgets URLs that were found but did not get into the database, so that they may be found again."""
         self.progress, self.control = progress, control
-        self.feeds: FeedPolling | None = None
-        """Set where feeds are polled or noted."""
+        self.read_settled: Callable[[Sequence[Visit]], frozenset[int]] = lambda _visits: frozenset()
+        """Called with settled visits after the commit; returns domains with new pages. Set where feeds are read."""
+        self.offer: Callable[[Sequence[FoundUrl]], object] = partial(session.frontier.add, session.execution_id)
+        """Adds the sitemaps named by robots files; called on the database thread."""
         self.writing: dict[int, PageUnderWay] = {}
         """Pages that the writer thread has, by number: each is finished once, whichever thread says so first."""
         self.visits: list[Visit] = []
@@ -119,13 +121,6 @@ class PendingResults:
         """Whether a result found a URL that may be new to the frontier."""
         return self.links > 0
 
-    def offer(self, sitemaps: Sequence[FoundUrl]) -> None:
-        """Add the sitemaps named by robots files; runs on the database thread."""
-        if self.feeds is not None:
-            self.feeds.offer(sitemaps)
-        else:
-            self._session.frontier.add(self._session.execution_id, sitemaps)
-
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database thread."""
         # Write it before settling URLs found there: a resumed run would not follow them without knowing the landing.
@@ -135,8 +130,6 @@ class PendingResults:
             # Write the bytes first: after a power loss no row may refer to a missing record.
             self._output.sync()
             reach("after_sync")
-            if self.feeds is not None:
-                self.feeds.record_visits(batch)
         session, offered = self._session, self._offered
 
         def counted(refused: Sequence[Visit], repeated: Sequence[Visit]) -> list[Visit]:
@@ -157,13 +150,13 @@ class PendingResults:
                 updates,
                 counts=lambda refused, repeated: self.progress.counts(counted(refused, repeated), refused=len(refused)),
             )
+            reach("after_commit")
+            refused = {id(visit) for visit in settled.refused}
+            read = self.read_settled([visit for visit in batch if id(visit) not in refused])
         except BaseException:
             self._offered = offered | {visit.attempt.id for visit in batch}
             raise
-        reach("after_commit")
-        if self.feeds is not None:  # they have already counted the URLs added by their items
-            listed = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
-            settled = replace(settled, added=settled.added | listed)
+        settled = replace(settled, added=settled.added | read)
         # Check only now: a limit that counts pages which are not in the database yet would close others for them.
         self.progress.settled(counted(settled.refused, settled.repeated), refused=len(settled.refused))
         for visit in (*settled.refused, *(one for one in settled.repeated if one.attempt.id not in offered)):

@@ -1,13 +1,14 @@
 """The feeds of one source while an execution polls them: evaluates responses and enqueues new items.
 
-Items of a document are first stored as waiting; then waiting items are given to the execution and its frontier
-in one transaction; only then is the document's own attempt closed. After a kill at any point, the next owner
-reads the document again and finds nothing new: an item is enqueued exactly once.
+The crawl settles the attempt of a document first. Then its items are stored as waiting, the feed's row is
+written, and waiting items are given to the execution and its frontier in one transaction. After a kill at any
+point, the next owner finds documents that were settled but not read, requests them again, and takes the items
+that wait: an item is enqueued exactly once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 
@@ -33,7 +34,7 @@ from holdfast.feeds.polling_queries import FeedItemRow, FeedRow, WaitingItem
 from holdfast.frontier import Frontier
 from holdfast.frontier.sql import FrontierTransaction
 from holdfast.outside_text import clean
-from holdfast.types import FoundUrl, ListedUrl, PolledListing, UrlKind, Visit
+from holdfast.types import FoundUrl, ListedUrl, Outcome, PolledListing, UrlKind, Visit
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
@@ -188,18 +189,32 @@ class FeedPolling:
         # Feeds that temporarily redirect to another domain, by target: its response is theirs.
         self._sent: dict[int, set[int]] = {}
 
-    def record_visits(self, visits: Iterable[Visit]) -> None:
-        """Write what these visits mean for feeds, and enqueue new items; call before the visits are settled."""
-        changed = False
+    def resume(self) -> None:
+        """Request documents again that were settled but not read because a process died, and take waiting items."""
+        source_id, execution_id = self._source_id, self._execution_id
+        with self._raw_db.read() as tx:
+            settled = polling_queries.settled_lists(tx, source_id=source_id, execution_id=execution_id)
+        for attempt_id, outcome, is_unread in settled:
+            if is_unread:
+                self._frontier.reopen_one(attempt_id, was_fetched=outcome == Outcome.SUCCESS)
+        # Not at the first start: news must not find the room taken by what waits.
+        if settled:
+            self.take()
+
+    def read_settled(self, visits: Collection[Visit]) -> frozenset[int]:
+        """Write what these settled visits mean for feeds, and enqueue new items; return the domains of documents."""
+        # Lists, including feeds, are requested as attempts of kind sitemap.
+        lists = {id(visit) for visit in visits if self._polls and visit.attempt.kind is UrlKind.SITEMAP}
+        if lists:
+            reach("feed_settled")
         for visit in visits:
-            # Lists, including feeds, are requested as attempts of kind sitemap.
-            if self._polls and visit.attempt.kind is UrlKind.SITEMAP:
+            if id(visit) in lists:
                 self._polled(visit)
-                changed = True
             elif visit.attempt.kind is UrlKind.PAGE:
                 self._met(visit)
-        if changed:
+        if lists:
             self.take()
+        return frozenset(one.attempt.domain_id for one in visits if one.listing is not None or one.feeds)
 
     def offer(self, found: Sequence[FoundUrl]) -> None:
         """Process sitemaps from a robots.txt: read immediately in a crawl, tried as candidates in a feed search."""

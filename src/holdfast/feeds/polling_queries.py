@@ -142,6 +142,22 @@ def make_due(tx: Transaction, *, feed_id: int, now: int) -> None:
     tx.execute("UPDATE feeds SET next_poll_at = ? WHERE id = ? AND disabled_at IS NULL", (now, feed_id))
 
 
+# An attempt without a feed is a candidate of a search, unless it redirects: then its feed has moved on.
+SETTLED = """
+SELECT c.id, c.outcome,
+       CASE WHEN f.id IS NULL THEN CASE WHEN c.outcome = 'success' AND c.redirected_to IS NULL THEN 1 ELSE 0 END
+            WHEN f.disabled_at IS NULL AND (f.last_polled_at IS NULL OR f.last_polled_at < c.completed_at) THEN 1
+            ELSE 0 END
+  FROM page_crawls c JOIN pages p ON p.id = c.page_id
+  LEFT JOIN feeds f ON f.source_id = ? AND f.url_hash = p.url_hash
+ WHERE c.execution_id = ? AND c.kind = 'sitemap' AND c.outcome IS NOT NULL"""
+
+
+def settled_lists(tx: Transaction, *, source_id: int, execution_id: int) -> list[tuple[int, str, bool]]:
+    """Return settled attempts of an execution for feeds: id, outcome, and whether no feed has read the response."""
+    return [(row[0], row[1], bool(row[2])) for row in tx.execute(SETTLED, (source_id, execution_id))]
+
+
 def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> dict[int, int | None]:
     """Return which of these URLs are known items of a source, with the last date that a feed gave."""
     known: dict[int, int | None] = {}

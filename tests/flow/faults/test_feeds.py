@@ -1,4 +1,4 @@
-"""Death between writing down what a feed names, enqueueing it, and closing the poll: each item is captured once."""
+"""Death between settling a feed, writing down what it names, and enqueueing that: each item is captured once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.flow.faults.bed import arm, disarmed, rows
 from tests.flow.feeds_bed import FeedBed, Press, article
 from tests.site import Site
 
-_STEPS = ("feed_recorded", "feed_enqueued", "feed_taken")
+_STEPS = ("feed_settled", "feed_recorded", "feed_enqueued", "feed_taken")
 
 
 def test_a_poll_that_dies_at_every_step_enqueues_each_item_once(any_crawler: Crawler, tmp_path: Path) -> None:
