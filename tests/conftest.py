@@ -30,9 +30,6 @@ os.environ["HOLDFAST_INDEX_NICE"] = "0"
 if (required := os.environ.pop("HOLDFAST_REQUIRE_SERVICES", None)) is not None:
     os.environ[needs.REQUIRED] = required
 
-# Compiled modules are kept, or each of the thousand processes that tests start compiles all that it loads anew.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
 # Looking for garbage after every 700 objects was a fifteenth of the CPU of tests that run in this process.
 gc.set_threshold(20_000, 20, 10)
 

@@ -72,6 +72,8 @@ class _Surroundings(NamedTuple):
         )  # fmt: skip
 
 
+# Keep compiled modules: otherwise each of the thousand processes that tests start compiles everything that it loads.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _USUAL = _Surroundings.now(os.environ)
 """As tests are collected: a test that changes any of it for a command has that started."""
 
