@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,6 @@ from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.recovery import discard, open_store, recover
 from holdfast.crawl.stopping import Stops
 from holdfast.crawl.supervisor import Conclusion, Cost, Supervisor
-from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.frontier import Summary
@@ -36,7 +34,7 @@ from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.worker.runner import RunnerHolding, StopReason, tail
+from holdfast.worker.runner import GrowingLog, RunnerHolding, StopReason, audit_ignored_robots, read_event, tail
 
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
@@ -82,19 +80,16 @@ def crawl_metrics(summary: Summary, *, requests: int) -> dict[str, Any]:
 
 
 _METRICS_S: Final = 30.0
-_LINE_BYTES: Final = 64 * 1024
 _RATE_EVENTS: Final = ("crawl.retry_after_clamped", "robots.delay_capped", "crawl.domain_waits")
 _QUEUE_EVENTS: Final = ("crawl.lease_expires", "crawl.lease_over", "crawl.stray_leases", "crawl.release_later")
 _TROUBLE: Final = ("failed", "timeout", "blocked_4xx", "blocked_5xx", "blocked_robots")
-_PLAIN: Final = ("event", "level", "timestamp")
 
 
 class CrawlWatch:
     """Reports the supervisor's status and the crawl processes' log; used by the runner's thread."""
 
     def __init__(self, holding: RunnerHolding, log_path: Path, *, now: float) -> None:
-        self._holding, self._log_path = holding, log_path
-        self._position = _size(log_path)
+        self._holding, self._log = holding, GrowingLog(log_path, _size(log_path))
         self._outcomes: dict[str, int] = {}
         self._slow: set[str] = set()
         self._condition = "running"
@@ -138,51 +133,27 @@ class CrawlWatch:
         self._slow = set(slow)
 
     def read_log(self) -> None:
-        """Pass on new events from the processes' logs; an incomplete line waits, an overlong one is dropped."""
-        with suppress(OSError), self._log_path.open("rb") as file:
-            end = os.fstat(file.fileno()).st_size
-            # Read up to the file's initial size: a crawl that writes faster than this reads would never release this
-            # thread.
-            while self._position < end:
-                file.seek(self._position)
-                piece = file.read(min(_LINE_BYTES, end - self._position))
-                whole, newline, _ = piece.rpartition(b"\n")
-                # A partial line is read again once complete; one longer than a piece is dropped.
-                if not newline and len(piece) < _LINE_BYTES:
-                    return
-                self._position += len(whole) + 1 if newline else len(piece)
-                for line in whole.splitlines():
-                    if (event := _event(line)) is not None:
-                        self._pass_on(event)
+        """Pass on new events from the processes' logs."""
+        for line in self._log.new_lines():
+            if (event := read_event(line)) is not None:
+                self._pass_on(*event)
 
-    def _pass_on(self, event: Mapping[str, Any]) -> None:
-        name = str(event["event"])
+    def _pass_on(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
         if name in _RATE_EVENTS:
             category = "rate_limit"
         elif name in _QUEUE_EVENTS:
             category = "queue"
-        elif event.get("level") == "error":
+        elif level == "error":
             category = "error"
         else:
             category = "fetch" if name.startswith(("robots.", "crawl.seed", "crawl.domain")) else "lifecycle"
-        fields = {key: value for key, value in event.items() if key not in _PLAIN}
-        self._holding.note(
-            str(event.get("level", "info")), category, name, **{"event_fields": fields} if fields else {}
-        )
+        self._holding.note(level, category, name, **{"event_fields": fields} if fields else {})
 
 
 def with_cost(status: ExecutionStatus, cost: Cost) -> Counts:
     counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
     cpu_s, peak_bytes = cost
     return replace(counts, cpu_ms=round(cpu_s * 1000), peak_memory_bytes=peak_bytes or None)
-
-
-def _event(line: bytes) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and "event" in found else None
 
 
 def _size(path: Path) -> int:
@@ -381,14 +352,7 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
         execution_queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), **added}))
         log_path = str(lease.output_dir / "crawl.log")
         execution_queries.note_artifacts(tx, execution_id=row.id, found={"combined_log": log_path})
-        if plan.robots == "ignore":
-            append_event(
-                tx,
-                runtime.clock,
-                action="robots.ignored",
-                subject=f"execution {row.id}",
-                detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
-            )
+        audit_ignored_robots(tx, runtime.clock, row.id, plan)
     return StartedRun(
         execution_id=row.id,
         source_code=lease.source.code,

@@ -10,22 +10,27 @@ import math
 import os
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import JobSettings
+from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
-from holdfast.db.raw import DatabaseDamaged
+from holdfast.db.raw import DatabaseDamaged, Transaction
 from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, LeaseUpdate
+from holdfast.sources.config import SourceConfig
+from holdfast.sources.plan import CrawlPlan
+from holdfast.zimit import logs
 from holdfast.zimit.outcome import is_storage_errno
+from holdfast.zimit.output_directory import json_object
 
 _log = log.get()
 # Report progress every ten items or five seconds, and only if something changed.
@@ -168,7 +173,48 @@ class Runner(Protocol):
         ...
 
 
+def audit_ignored_robots(tx: Transaction, clock: Clock, execution_id: int, plan: CrawlPlan | SourceConfig) -> None:
+    """Record a run that ignores robots.txt, and why."""
+    if plan.robots == "ignore":
+        detail = {"reason": plan.robots_reason, "seeds": list(plan.seeds)}
+        append_event(tx, clock, action="robots.ignored", subject=f"execution {execution_id}", detail=detail)
+
+
 _TAIL_BYTES = 16_384
+_LINE_BYTES: Final = 64 * 1024
+_PLAIN: Final = ("event", "level", "timestamp")
+
+
+class GrowingLog:
+    """A log that another program writes, read line by line while it grows."""
+
+    def __init__(self, path: Path, position: int = 0) -> None:
+        self._path, self._position = path, position
+
+    def new_lines(self) -> Iterator[bytes]:
+        """Yield the lines written since the last call; an incomplete line waits, an overlong one is dropped."""
+        with suppress(OSError), self._path.open("rb") as file:
+            end = os.fstat(file.fileno()).st_size
+            # Read up to the file's initial size: a crawl that writes faster than this reads would never release this
+            # thread.
+            while self._position < end:
+                file.seek(self._position)
+                piece = file.read(min(_LINE_BYTES, end - self._position))
+                whole, newline, _ = piece.rpartition(b"\n")
+                # A partial line is read again once complete; one longer than a piece is dropped.
+                if not newline and len(piece) < _LINE_BYTES:
+                    return
+                self._position += len(whole) + 1 if newline else len(piece)
+                yield from whole.splitlines()
+
+
+def read_event(line: bytes) -> tuple[str, str, dict[str, Any]] | None:
+    """Return level, name and fields of an event in a log; None for any other line."""
+    entry = json_object(line.decode("utf-8", "replace"))
+    if "event" not in entry:
+        return None
+    fields = {name: value for name, value in entry.items() if name not in _PLAIN}
+    return str(entry.get("level", "info")), str(entry["event"]), fields
 
 
 def crashed(exc: BaseException, output_dir: Path) -> RunEnding:
@@ -209,12 +255,7 @@ def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
 
 def tail(path: Path) -> str:
     """Return the end of a log, for the stack of a run whose processes died; empty if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return file.read().decode(errors="replace")
-    except OSError:
-        return ""
+    return logs.tail(path, _TAIL_BYTES).decode(errors="replace")
 
 
 def asked_for(word: LeaseUpdate) -> StopReason | None:

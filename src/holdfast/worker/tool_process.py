@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 from urllib.parse import urljoin
 
 from holdfast.clock import Clock
@@ -31,33 +31,15 @@ from holdfast.steps import FileStep
 from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Runtime
-from holdfast.worker.runner import LEAVING, RunnerHolding
+from holdfast.worker.runner import LEAVING, GrowingLog, RunnerHolding, read_event
 from holdfast.zimit.errors import ToolMissing
-from holdfast.zimit.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
-from holdfast.zimit.output_directory import hold_output, holder_of, json_object, last_end
+from holdfast.zimit.logs import FAILURE_BYTES, Statistics, last_statistics, newest_log, tail
+from holdfast.zimit.output_directory import hold_output, holder_of, last_end
 from holdfast.zimit.warc_files import consolidate, discover_warcs, temp_warcs
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that recorded no exit code."""
 _GUARD_S = 0.2
-
-
-class Tool(Protocol):
-    log_path: Path | None
-
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs; KILLED if it recorded none."""
-        ...
-
-    def ask_to_end(self) -> None: ...
-
-    def hurry(self) -> None:
-        """Request it to exit without its container's grace period, whether or not it had a request before."""
-        ...
-
-    def kill(self) -> None:
-        """Kill it immediately; the next run in the same directory stops its container."""
-        ...
 
 
 class StartedTool(ChildProcess):
@@ -73,36 +55,34 @@ class StartedTool(ChildProcess):
             except (FileNotFoundError, PermissionError) as exc:
                 raise ToolMissing(command[0], exc.strerror or str(exc)) from exc
 
-    def hurry(self) -> None:
-        self.ask_to_end(2)
-
 
 class AdoptedTool:
     """A tool that another worker started, known by its lock on the directory, which also records its exit."""
 
     def __init__(self, output_dir: Path, pid: int) -> None:
-        self._output_dir, self._pid = output_dir, pid
+        self._output_dir, self._pid, self._asked = output_dir, pid, 0
         self.log_path = newest_tool_log(output_dir)
 
     def poll(self) -> int | None:
+        """Return the exit code, None while it runs; KILLED if it recorded none."""
         # The directory's lock shows whether the tool lives: it is not our child, so we cannot wait for its exit code.
         if holder_of(self._output_dir) is not None:
             return None
         end = last_end(self._output_dir)
         return KILLED if end is None else end[1]
 
-    def ask_to_end(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def hurry(self) -> None:
-        for number in STOPS:
-            self._signal(number)
+    def ask_to_end(self, times: int = 1) -> None:
+        for number in STOPS[self._asked : times]:
+            signal_holder(self._output_dir, self._pid, number)
+        self._asked = max(self._asked, times)
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        signal_holder(self._output_dir, self._pid, signal.SIGKILL)
 
-    def _signal(self, number: signal.Signals) -> None:
-        signal_holder(self._output_dir, self._pid, number)
+
+Tool = StartedTool | AdoptedTool
+"""The second request to end takes its container's grace period away. The next run in the same directory stops the
+container of one that was killed."""
 
 
 class ToolGuard:
@@ -115,7 +95,6 @@ class ToolGuard:
         """`good_until` returns when (monotonic) our leases expire; `gently_s` before that the tool must end."""
         self._tool, self._good_until, self._clock, self._gently_s = tool, good_until, clock, gently_s
         self._lock, self._over = threading.Lock(), threading.Event()
-        self._asked = False
         self.lapsed = False
         """Whether the tool was asked to end because its hosts cannot be relied on for much longer."""
         self._thread = threading.Thread(target=self._run, name="tool guard", daemon=True)
@@ -128,12 +107,10 @@ class ToolGuard:
         self._over.set()
         self._thread.join()
 
-    def ask_to_end(self) -> None:
-        """Request the tool to end, only once: a second request would skip its container's grace period."""
+    def ask_to_end(self, times: int = 1) -> None:
+        """Request the tool to end; one at a time, because two threads would count as two requests."""
         with self._lock:
-            if not self._asked:
-                self._asked = True
-                self._tool.ask_to_end()
+            self._tool.ask_to_end(times)
 
     def _run(self) -> None:
         while not self._over.wait(_GUARD_S):
@@ -143,7 +120,7 @@ class ToolGuard:
                 self.ask_to_end()
             if left_s <= 0.0:
                 # Skip the grace period: the tool fetches its pages again when it resumes.
-                self._tool.hurry()
+                self.ask_to_end(2)
                 return
 
 
@@ -303,22 +280,19 @@ def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
 
 # How often statistics are logged; progress is reported more often, and its receiver limits it.
 _STATISTICS_S = 30.0
-_PLAIN = ("event", "level", "timestamp")
-_PIECE = 256 * 1024
 
 
 class ToolFollower:
     def __init__(self, output_dir: Path, log_path: Path | None, holding: RunnerHolding, clock: Clock) -> None:
-        self._output_dir, self._log_path, self._holding, self._clock = output_dir, log_path, holding, clock
-        self._at = 0
-        self._rest = b""
+        self._output_dir, self._holding, self._clock = output_dir, holding, clock
+        self._events = None if log_path is None else GrowingLog(log_path)
         self._log: Path | None = None
         self._last: Statistics | None = None
         self._reported_at: float | None = None
 
     def look(self) -> None:
-        for line in self._new_lines():
-            self._tell(line)
+        for line in self._events.new_lines() if self._events is not None else ():
+            self._pass_on(line)
         newest = newest_log(self._output_dir)
         if newest is None:
             return
@@ -327,34 +301,13 @@ class ToolFollower:
             self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
         self._report_statistics(newest)
 
-    def _new_lines(self) -> list[bytes]:
-        """Return the complete lines written since the last call; an overlong one is dropped."""
-        if self._log_path is None:
-            return []
-        try:
-            with self._log_path.open("rb") as file:
-                file.seek(self._at)
-                data = file.read(_PIECE)
-        except OSError:
-            return []
-        self._at += len(data)
-        lines = (self._rest + data).split(b"\n")
-        # Text from a page may have no line end: bound the remainder.
-        self._rest = lines.pop()[-MAX_LINE_BYTES:]
-        return lines
-
-    def _tell(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()
-        if not text:
-            return
-        entry = json_object(text)
-        if "event" not in entry:
+    def _pass_on(self, line: bytes) -> None:
+        if (event := read_event(line)) is not None:
+            level, name, fields = event
+            category = "error" if level in ("error", "critical") else "lifecycle"
+            self._holding.note(level, category, name, **{f"tool_{key}": value for key, value in fields.items()})
+        elif text := line.decode("utf-8", "replace").strip():
             self._holding.note("info", "lifecycle", text)
-            return
-        level = str(entry.get("level", "info"))
-        fields = {name: value for name, value in entry.items() if name not in _PLAIN}
-        category = "error" if level in ("error", "critical") else "lifecycle"
-        self._holding.note(level, category, str(entry["event"]), **{f"tool_{name}": v for name, v in fields.items()})
 
     def _report_statistics(self, log: Path) -> None:
         found = last_statistics(log)

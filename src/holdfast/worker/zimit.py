@@ -19,7 +19,6 @@ from typing import Any
 from holdfast.config import Settings
 from holdfast.crawl.recovery import open_store, recover
 from holdfast.crawl.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
-from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.imports.importer import KEPT
@@ -35,7 +34,7 @@ from holdfast.sources.contact import known_contact
 from holdfast.urls import parse, twins_of
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import zimit_config
-from holdfast.worker.runner import LEAVING, RunnerHolding, StopReason
+from holdfast.worker.runner import LEAVING, RunnerHolding, StopReason, audit_ignored_robots, failure_of
 from holdfast.worker.tool_process import (
     KILLED,
     AdoptedTool,
@@ -57,7 +56,6 @@ from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
     Verdict,
-    classify_error,
     classify_exit,
     failure_reason,
     is_complete,
@@ -186,11 +184,10 @@ class _Run:
         """Run the tool to its end, or follow one that a dead worker left behind; return its exit code and log."""
         while True:
             holder = holder_of(self._dir)
-            tool: Tool
             # A tool outlives its worker: start no second one beside it.
             if holder is not None:
                 self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder)
-                tool = AdoptedTool(self._dir, holder)
+                tool: Tool = AdoptedTool(self._dir, holder)
             else:
                 environment = environment_of(self._settings, outer)
                 tool = StartedTool(command, self._dir, environment, self._runtime.clock.now())
@@ -212,14 +209,7 @@ class _Run:
         content = {"backend": engine, "execution_policy": {}, **zimit_job(job)}
         with self._runtime.raw_db.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
-            if self._config is not None and self._config.robots == "ignore":
-                append_event(
-                    tx,
-                    self._runtime.clock,
-                    action="robots.ignored",
-                    subject=f"execution {self._lease.execution_id}",
-                    detail={"reason": self._config.robots_reason, "seeds": list(job.seeds)},
-                )
+            audit_ignored_robots(tx, self._runtime.clock, self._lease.execution_id, job)
 
     def _name(self) -> str:
         """Return the crawl's name: its job's, or the date on which its first run was queued.
@@ -245,7 +235,7 @@ class _Run:
     def _follow(self, tool: Tool, guard: ToolGuard, leases: DomainLeases | None) -> int | None:
         clock = self._runtime.clock
         follower = ToolFollower(self._dir, tool.log_path, self._holding, clock)
-        asked, deadline, look_at, killed = False, float("inf"), 0.0, False
+        deadline, look_at, killed = math.inf, 0.0, False
         renew_s = min(_RENEW_S, self._settings.timings.lease_seconds * _RENEW)
         renew_at = clock.monotonic() + renew_s
         while (code := tool.poll()) is None:
@@ -266,14 +256,14 @@ class _Run:
                         self._lost = _ASKED_BY_ANOTHER
             if guard.lapsed and self._lost is None:
                 self._lost = _NOT_RENEWED
-            if (stop_reason is not None or self._lost is not None) and not asked:
+            if (stop_reason is not None or self._lost is not None) and deadline == math.inf:
                 guard.ask_to_end()
-                asked, deadline = True, now + _STOP_S
+                deadline = now + _STOP_S
                 why = "domain_lost" if stop_reason is None else stop_reason.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
             # Do not wait for the tool: it keeps its WARC files, and the next worker adopts it or its directory.
             if stop_reason in (StopReason.NOW, StopReason.LOST):
-                tool.hurry()
+                guard.ask_to_end(2)
                 return None
             if now >= deadline and killed:
                 # Even SIGKILL did not end the tool: it runs on another machine, or is stuck in the kernel.
@@ -414,11 +404,9 @@ class _Run:
         return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
     def broken(self, exc: HoldfastError | OSError) -> RunEnding:
-        """Return the ending for an error around the run: unreachable storage is retried, the rest needs a person."""
+        """Return the ending for an error around the run."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
-        infra = isinstance(exc, Unavailable | OutputBusy)
-        failure = FailureCause.INFRA if infra else classify_error(exc, self._dir)
-        ending = self._ending(endings.RunResult.FAILED)
+        failure, ending = failure_around(exc, self._dir), self._ending(endings.RunResult.FAILED)
         return replace(ending, failure=failure, reason=failure.value, error=str(exc))
 
     def _ending(self, result: endings.RunResult) -> RunEnding:
@@ -433,6 +421,12 @@ class _Run:
 
     def _zim(self) -> Path | None:
         return next(iter(sorted(self._dir.glob("*.zim"))), None)
+
+
+def failure_around(exc: Exception, output_dir: Path) -> FailureCause:
+    """Return the cause of an error around a run: storage, machine or a busy directory; the rest needs a person."""
+    is_infra = isinstance(exc, OutputBusy) or failure_of(exc, output_dir) is FailureCause.INFRA
+    return FailureCause.INFRA if is_infra else FailureCause.CONFIG
 
 
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -69,23 +68,6 @@ def is_complete(verdict: Verdict) -> bool:
 def is_storage_errno(code: int | None) -> bool:
     """Return whether an errno indicates a storage problem rather than a problem with one file."""
     return code in _STORAGE
-
-
-def classify_error(exc: BaseException, output_dir: Path) -> FailureCause:
-    """Classify an exception from a run: storage problems can be retried, everything else needs a person.
-
-    EACCES and EPERM count as storage problems only for a path below the output directory.
-    """
-    seen: BaseException | None = exc
-    while seen is not None:
-        if isinstance(seen, OSError):
-            # Elsewhere a denied file is a wrong configuration: waiting would change nothing.
-            is_named = isinstance(seen, PermissionError) and isinstance(seen.filename, str | bytes | Path)
-            denied = is_named and Path(os.fsdecode(seen.filename)).is_relative_to(output_dir)
-            if is_storage_errno(seen.errno) or denied:
-                return FailureCause.INFRA
-        seen = seen.__cause__
-    return FailureCause.CONFIG
 
 
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:

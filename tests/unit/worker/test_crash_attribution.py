@@ -12,6 +12,8 @@ from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
 from holdfast.jobs.endings import FailureCause, RunResult
 from holdfast.processes.disk import MountIdentity, storage_trouble
 from holdfast.worker.runner import crashed, failure_of, tail
+from holdfast.worker.zimit import failure_around
+from holdfast.zimit.errors import OutputBusy, StoreMissing
 
 OUT = Path("/archive/ex")
 
@@ -29,6 +31,7 @@ OUT = Path("/archive/ex")
         (OSError(errno.ESTALE, "stale"), FailureCause.INFRA),
         (OSError(errno.EROFS, "read-only"), FailureCause.INFRA),
         (PermissionError(errno.EACCES, "denied", "/archive/ex/a.warc.gz"), FailureCause.INFRA),
+        (PermissionError(errno.EPERM, "denied", "/archive/ex/a.warc.gz"), FailureCause.INFRA),
         (PermissionError(errno.EACCES, "denied", "/etc/shadow"), FailureCause.FAILED),
         (FileNotFoundError(errno.ENOENT, "gone", "/archive/ex/crawl.log"), FailureCause.INFRA),
         (FileNotFoundError(errno.ENOENT, "gone", "/elsewhere"), FailureCause.FAILED),
@@ -49,6 +52,20 @@ def test_the_cause_of_an_error_counts() -> None:
     error.__cause__ = OSError(errno.EIO, "input/output error")
 
     assert failure_of(error, OUT) is FailureCause.INFRA
+
+
+@pytest.mark.parametrize(
+    ("exc", "failure"),
+    [
+        (PermissionError(errno.EACCES, "denied", "/usr/bin/docker"), FailureCause.CONFIG),
+        (HoldfastError("something"), FailureCause.CONFIG),
+        (OSError(errno.ENOTCONN, "transport endpoint"), FailureCause.INFRA),
+        (StoreMissing(OUT, "gone"), FailureCause.INFRA),
+        (OutputBusy("another archive-tool works there"), FailureCause.INFRA),
+    ],
+)
+def test_failure_around_a_tool_is_the_machine_or_needs_a_person(exc: Exception, failure: FailureCause) -> None:
+    assert failure_around(exc, OUT) is failure
 
 
 def test_a_crash_is_told_with_its_stack() -> None:

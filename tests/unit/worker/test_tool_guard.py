@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from holdfast.worker.tool_process import ToolGuard
+from holdfast.worker.tool_process import AdoptedTool, ToolGuard
 from tests import patience
 from tests.clock import FakeClock
 
 
-class Stubborn:
+class Stubborn(AdoptedTool):
     """A tool that goes on whatever it is asked."""
 
-    log_path: Path | None = None
-
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.heard: list[int] = []
 
-    def poll(self) -> int | None:
-        return None
-
-    def ask_to_end(self) -> None:
-        self.heard.append("end")
-
-    def hurry(self) -> None:
-        self.heard.append("hurry")
-
-    def kill(self) -> None:
-        self.heard.append("kill")
+    def ask_to_end(self, times: int = 1) -> None:
+        """Remember how many requests there are by now."""
+        if times not in self.heard:
+            self.heard.append(times)
 
 
 def _until(done: Callable[[], bool]) -> None:
@@ -49,9 +39,9 @@ def test_a_tool_is_asked_once_and_hurried_when_the_lease_is_over() -> None:
         clock.advance(1)
         _until(lambda: guard.lapsed)
         guard.ask_to_end()
-        _until(lambda: tool.heard == ["end"])
+        _until(lambda: tool.heard == [1])
         clock.advance(15)
-        _until(lambda: tool.heard == ["end", "hurry"])
+        _until(lambda: tool.heard == [1, 2])
 
 
 def test_a_renewal_keeps_a_tool_and_one_that_was_asked_by_another_road_is_not_asked_again() -> None:
@@ -62,4 +52,4 @@ def test_a_renewal_keeps_a_tool_and_one_that_was_asked_by_another_road_is_not_as
         guard.ask_to_end()
         guard.ask_to_end()
 
-    assert (tool.heard, guard.lapsed) == (["end"], False)
+    assert (tool.heard, guard.lapsed) == ([1], False)

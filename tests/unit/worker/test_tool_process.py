@@ -53,7 +53,8 @@ def _heard(tool: StartedTool, folder: Path) -> int:
 def test_a_tool_that_is_hurried_hears_two_requests_however_late_it_listens(tmp_path: Path) -> None:
     tool = _started(tmp_path)
 
-    tool.hurry()
+    tool.ask_to_end()
+    tool.ask_to_end(2)
 
     assert _heard(tool, tmp_path) == 2
 

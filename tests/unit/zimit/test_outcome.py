@@ -1,10 +1,8 @@
-"""What the end of a run means: every errno, every phrase, every exit."""
+"""What the end of a run means: every phrase, every exit."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -15,34 +13,12 @@ from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
-    classify_error,
     classify_exit,
     is_complete,
     is_warc_complete,
 )
 
 INFRA, CONFIG, FAILED = FailureCause.INFRA, FailureCause.CONFIG, FailureCause.FAILED
-
-
-@pytest.mark.parametrize("code", [107, errno.EIO, errno.ETIMEDOUT, 101, 111, 113, errno.ENOSPC, 116, errno.EROFS])
-def test_storage_errors_may_be_tried_again(tmp_path: Path, code: int) -> None:
-    assert classify_error(OSError(code, os.strerror(code), "/anywhere"), tmp_path) is INFRA
-
-
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
-def test_denied_is_storage_trouble_only_below_the_output_directory(tmp_path: Path, code: int) -> None:
-    inside, outside = OSError(code, "no", str(tmp_path / "x")), OSError(code, "no", "/usr/bin/docker")
-
-    assert classify_error(inside, tmp_path) is INFRA
-    assert classify_error(outside, tmp_path) is CONFIG
-
-
-def test_the_cause_of_an_error_counts_and_other_errors_are_for_a_person(tmp_path: Path) -> None:
-    wrapped = StoreMissing(tmp_path, "x")
-    wrapped.__cause__ = OSError(107, "not connected")
-
-    assert classify_error(wrapped, tmp_path) is INFRA
-    assert classify_error(KeyError("x"), tmp_path) is CONFIG
 
 
 def _log(folder: Path, *lines: str) -> None:
