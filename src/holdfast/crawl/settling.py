@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 from holdfast import log
@@ -43,6 +42,9 @@ class FrontierSession:
         reach("after_lease")
         self.originals.learn(attempt for lease in leases for attempt in lease.attempts)
         return leases
+
+    def add(self, found: Sequence[FoundUrl]) -> None:
+        self.frontier.add(self.execution_id, found)
 
     def refill(self, wanting: Iterable[tuple[DomainLease, Collection[int]]]) -> list[list[Attempt]]:
         """Return more pages of each lease, except those its worker already holds; none for a lost lease."""
@@ -83,7 +85,7 @@ class PendingResults:
         self.progress, self.control = progress, control
         self.read_settled: Callable[[Sequence[Visit]], frozenset[int]] = lambda _visits: frozenset()
         """Called with settled visits after the commit; returns domains with new pages. Set where feeds are read."""
-        self.offer: Callable[[Sequence[FoundUrl]], object] = partial(session.frontier.add, session.execution_id)
+        self.offer: Callable[[Sequence[FoundUrl]], object] = session.add
         """Adds the sitemaps named by robots files; called on the database thread."""
         self.writing: dict[int, PageUnderWay] = {}
         """Pages that the writer thread has, by number: each is finished once, whichever thread says so first."""
