@@ -268,7 +268,7 @@ def test_leases_of_an_earlier_boot_end_when_wall_is_behind(
         )
         tx.execute(
             "INSERT INTO webhook_deliveries"
-            " (webhook_id, event_key, message_id, event, body, state, next_at, lease_until, created_at)"
+            " (webhook_id, event_key, message_id, event, body, state, next_at, lease_expires_at, created_at)"
             " VALUES (1, 'k', 'm', 'e', '', 'pending', ?, ?, 0)",
             (until, until),
         )
@@ -277,7 +277,9 @@ def test_leases_of_an_earlier_boot_end_when_wall_is_behind(
     follow_wall(raw_db, clock, folder=tmp_path / "run")
 
     with raw_db.read() as tx:
-        [ends] = tx.execute("SELECT o.lease_until, d.lease_until, d.next_at FROM operations o, webhook_deliveries d")
+        [ends] = tx.execute(
+            "SELECT o.lease_until, d.lease_expires_at, d.next_at FROM operations o, webhook_deliveries d"
+        )
     assert {from_micros(end) for end in ends} == {clock.now() + timedelta(seconds=30)}
 
 

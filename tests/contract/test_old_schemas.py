@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from holdfast.db.engine import Database
-from holdfast.db.migrate import compare, upgrade
+from holdfast.db.migrate import compare, downgrade, upgrade
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.urls import parse
 from tests.old_schemas import contents, insert_rows, make_old, old_revisions, schema_catalogue
@@ -300,6 +300,22 @@ def test_upgrade_reads_hops_and_generations_from_priorities(old_database: OldDat
 
     found = _ask(url, "SELECT hops, generation FROM page_crawls ORDER BY id")
     assert found == [(2, 0), (1, 2), (0, 0), (0, 0)]
+
+
+def test_upgrade_from_0035_keeps_deliveries(bare_url: str) -> None:
+    upgrade(bare_url)
+    downgrade(bare_url, "0035")
+    delivery = {
+        "id": 1, "webhook_id": 1, "event_key": "job:1", "message_id": "m", "event": "job.failed", "body": "{}",
+        "state": "pending", "attempts": 2, "next_at": 5, "created_at": 4,
+    }  # fmt: skip
+    lease = {"lease_token": "a" * 32, "lease_until": 9}
+    insert_rows(bare_url, {"webhooks": _ROWS["webhooks"], "webhook_deliveries": [{**delivery, **lease}]})
+    upgrade(bare_url)
+
+    [kept] = contents(bare_url)["webhook_deliveries"]
+    assert delivery.items() <= kept.items()
+    assert (kept["owner_id"], kept["token"], kept["lease_expires_at"]) == (None, 0, None)
 
 
 def test_killed_upgrade_changes_nothing_and_runs_again(old_database: OldDatabase) -> None:

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook as Verifier
 
 from holdfast.clock import SystemClock
 from holdfast.config import WebhookSettings
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.errors import Conflict
@@ -93,7 +94,7 @@ def _deliveries(bed: Bed) -> list[WebhookDelivery]:
 
 
 def _lease(bed: Bed, limit: int = 100) -> list[WebhookDelivery]:
-    return [row for row, _ in lease_messages(bed.database, bed.clock, _SETTINGS, limit=limit)]
+    return [row for row, _ in lease_messages(bed.database, bed.clock, limit=limit)]
 
 
 def _queued(bed: Bed) -> int:
@@ -221,7 +222,7 @@ def test_two_processes_never_hold_one_message_and_a_late_one_changes_nothing(bed
     _queued(bed)
     with closing(Database(bed.url)) as other:
         first = _lease(bed)
-        second = lease_messages(other, bed.clock, _SETTINGS, limit=100)
+        second = lease_messages(other, bed.clock, limit=100)
     assert (len(first), second) == (4, [])  # four at once of one webhook, whoever sends them
 
     now_clock.advance(delivery.TIMEOUT_S + 31)
@@ -231,6 +232,28 @@ def test_two_processes_never_hold_one_message_and_a_late_one_changes_nothing(bed
     assert {one.id for one in again} == {one.id for one in first}
     assert late is False
     assert {row.attempts for row in _deliveries(bed)} == {0}
+
+
+def test_delivery_of_a_dead_owner_is_free_at_once(bed: Bed) -> None:
+    _add(bed, "https://example.org/hook")
+    _tell(bed)
+    _queued(bed)
+    with closing(connect(bed.url)) as raw_db, raw_db.write() as tx:
+        [(owner_id,)] = tx.execute(
+            "INSERT INTO owners (kind, host, pid, run_file, started_at, heartbeat_at)"
+            " VALUES ('worker', 'h', 1, 'r', 1, 1) RETURNING id"
+        )
+    [(first, _)] = lease_messages(bed.database, bed.clock, limit=100, owner_id=owner_id)
+    assert _lease(bed) == []
+
+    with closing(connect(bed.url)) as raw_db, raw_db.write() as tx:
+        tx.execute("UPDATE owners SET ended_at = 2")
+    [again] = _lease(bed)
+
+    assert (again.id, again.token) == (first.id, first.token + 1)
+    assert settle(bed.database, bed.clock, first, _refused()) is False
+    assert settle(bed.database, bed.clock, again, _refused()) is True
+    assert settle(bed.database, bed.clock, again, _refused()) is False, "it was released"
 
 
 def test_a_receiver_that_hangs_delays_no_other(bed: Bed, receiver: Receiver) -> None:
@@ -506,7 +529,7 @@ def test_no_event_carries_the_address_of_a_capture_that_was_withdrawn_meanwhile(
             session.get_one(Webhook, 2).disabled_at = None
         assert queue_events(database, clock, _SETTINGS) == 2
 
-        messages = lease_messages(database, clock, _SETTINGS, limit=10)
+        messages = lease_messages(database, clock, limit=10)
 
         told = [(json.loads(row.body)["type"], json.loads(row.body)["data"]["url"]) for row, _ in messages]
         assert sorted(told, key=str) == [("change.detected", other)] * 2 + [("change.detected", None)] * 2

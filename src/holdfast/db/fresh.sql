@@ -808,11 +808,12 @@ CREATE TABLE webhook_deliveries (
 	state VARCHAR(9) NOT NULL, 
 	attempts SMALLINT DEFAULT '0' NOT NULL, 
 	next_at BIGINT NOT NULL, 
-	lease_token VARCHAR(32), 
-	lease_until BIGINT, 
 	status SMALLINT, 
 	created_at BIGINT NOT NULL, 
 	finished_at BIGINT, 
+	owner_id BIGINT, 
+	token BIGINT DEFAULT '0' NOT NULL, 
+	lease_expires_at BIGINT, 
 	CONSTRAINT pk_webhook_deliveries PRIMARY KEY (id), 
 	CONSTRAINT uq_webhook_deliveries_webhook_id_event_key UNIQUE (webhook_id, event_key), 
 	CONSTRAINT fk_webhook_deliveries_webhook_id FOREIGN KEY(webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE
@@ -938,9 +939,6 @@ CREATE TABLE warc_files (
 CREATE TABLE index_runs (
 	warc_file_id INTEGER NOT NULL, 
 	version INTEGER NOT NULL, 
-	owner_id BIGINT, 
-	token BIGINT DEFAULT '0' NOT NULL, 
-	lease_expires_at BIGINT, 
 	phase VARCHAR(16) NOT NULL, 
 	records INTEGER DEFAULT '0' NOT NULL, 
 	pages INTEGER DEFAULT '0' NOT NULL, 
@@ -951,6 +949,9 @@ CREATE TABLE index_runs (
 	started_at BIGINT NOT NULL, 
 	progress_at BIGINT NOT NULL, 
 	finished_at BIGINT, 
+	owner_id BIGINT, 
+	token BIGINT DEFAULT '0' NOT NULL, 
+	lease_expires_at BIGINT, 
 	CONSTRAINT pk_index_runs PRIMARY KEY (warc_file_id), 
 	CONSTRAINT fk_index_runs_warc_file_id FOREIGN KEY(warc_file_id) REFERENCES warc_files (id)
 );
@@ -1102,4 +1103,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0035');
+INSERT INTO alembic_version(version_num) VALUES ('0036');

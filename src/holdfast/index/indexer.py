@@ -355,8 +355,7 @@ def free_dead_indexers(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
             continue
         with cleaning_up(raw_db, owner) as ours:
             if ours:
-                with raw_db.write() as tx:
-                    leases.free_owner(tx, owner.id, now=to_micros(clock.now()))
+                # The file that it was reading is free with the end of its row.
                 close_owner(raw_db, clock, owner)
                 count += 1
     return count

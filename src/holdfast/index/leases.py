@@ -17,6 +17,7 @@ from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import LeaseLost
 from holdfast.parse.content import SiteTemplate
+from holdfast.processes.leases import HELD, RELEASED, REVOKED, is_free
 from holdfast.processes.owners import beat_owner
 from holdfast.sources.extraction import extraction_rules
 from holdfast.warc import queries as files
@@ -36,15 +37,13 @@ class ReadProgress(NamedTuple):
 # whose owner has ended, is replaced. The token grows with every lease, so that the previous reader is rejected at its
 # next write.
 _CLAIM = (
-    "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
+    "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"  # noqa: S608
     " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', ?, ?, ?)"
     " ON CONFLICT (warc_file_id) DO UPDATE SET owner_id = excluded.owner_id, version = excluded.version,"
     " lease_expires_at = excluded.lease_expires_at, token = index_runs.token + 1, phase = 'starting', error = NULL,"
     " warnings = excluded.warnings, records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
     " progress_at = excluded.progress_at, finished_at = NULL"
-    " WHERE index_runs.lease_expires_at IS NULL OR index_runs.lease_expires_at < excluded.started_at"
-    " OR EXISTS (SELECT 1 FROM owners WHERE owners.id = index_runs.owner_id AND owners.ended_at IS NOT NULL)"
-    " RETURNING token"
+    f" WHERE {is_free('index_runs', 'excluded.started_at')} RETURNING token"
 )
 
 
@@ -71,7 +70,7 @@ def killed_warning(count: int) -> dict[str, Any]:
 def revoke(tx: Transaction, warc_file_id: int) -> None:
     """Revoke the lease of a file's reader, which is rejected at its next write."""
     tx.execute(
-        "UPDATE index_runs SET token = token + 1, lease_expires_at = NULL, owner_id = NULL WHERE warc_file_id = ?",
+        f"UPDATE index_runs SET {REVOKED} WHERE warc_file_id = ?",  # noqa: S608
         (warc_file_id,),
     )
 
@@ -122,14 +121,13 @@ def _file(row: tuple[Any, ...]) -> FileToIndex:
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:
     """Return up to 50 sealed files that are pending, or whose reader is gone, by id."""
     rows = tx.execute(
-        "SELECT f.id FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
-        " JOIN sources s ON s.id = j.source_id LEFT JOIN index_runs r ON r.warc_file_id = f.id"
-        " LEFT JOIN owners o ON o.id = r.owner_id"
+        "SELECT f.id FROM warc_files f JOIN executions e ON e.id = f.execution_id"  # noqa: S608
+        " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"
+        " LEFT JOIN index_runs r ON r.warc_file_id = f.id"
         " WHERE f.state = 'sealed' AND f.index_state IN ('pending','running') AND f.id > ?"
         " AND (CAST(? AS VARCHAR) IS NULL OR s.code = ?)"
         # Include `running` files: their reader may have died, which only its lease shows.
-        " AND (r.lease_expires_at IS NULL OR r.lease_expires_at < ? OR o.ended_at IS NOT NULL)"
-        " ORDER BY f.id LIMIT 50",
+        f" AND {is_free('r')} ORDER BY f.id LIMIT 50",
         (after, source, source, now),
     )
     return [int(row[0]) for row in rows]
@@ -158,10 +156,6 @@ def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
         "SELECT min(captured_at), max(captured_at) FROM snapshots WHERE id >= ? AND id < ?", (first, first + ORDINALS)
     )
     return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
-
-
-def free_owner(tx: Transaction, owner_id: int, *, now: int) -> None:
-    tx.execute("UPDATE index_runs SET lease_expires_at = ? WHERE owner_id = ?", (now - 1, owner_id))
 
 
 def latest_runs(session: Session, *, limit: int) -> list[tuple[IndexRun, WarcFile, str]]:
@@ -213,7 +207,7 @@ class FileLease:
         read = () if progress is None else (*progress[:5], json.dumps(progress.warnings))
         rows = tx.execute(
             f"UPDATE index_runs SET {stored if read else ''}lease_expires_at = ?, progress_at = ?"  # noqa: S608
-            " WHERE warc_file_id = ? AND token = ? RETURNING 1",
+            f" WHERE warc_file_id = ? AND {HELD} RETURNING 1",
             (*read, until, to_micros(now), *self.held),
         )
         if not rows:
@@ -240,9 +234,9 @@ class FileLease:
         with self._raw_db.write() as tx:
             # Count the rows: pages of revisits are known only once their originals are found, after the batches.
             rows = tx.execute(
-                "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
-                " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
-                " WHERE warc_file_id = ? AND token = ? RETURNING pages",
+                f"UPDATE index_runs SET {RELEASED}, phase = ?, error = ?, progress_at = ?, finished_at = ?,"  # noqa: S608
+                " pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
+                f" WHERE warc_file_id = ? AND {HELD} RETURNING pages",
                 ("failed" if error else "finished", error, now, now, first, first + ORDINALS, *self.held),
             )
             if not rows:
@@ -256,8 +250,8 @@ class FileLease:
         """Release a file that was not read to its end, unless another reader holds it now."""
         with self._raw_db.write() as tx:
             if tx.execute(
-                "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = 'stopped', progress_at = ?"
-                " WHERE warc_file_id = ? AND token = ? RETURNING 1",
+                f"UPDATE index_runs SET {RELEASED}, phase = 'stopped', progress_at = ?"  # noqa: S608
+                f" WHERE warc_file_id = ? AND {HELD} RETURNING 1",
                 (to_micros(self._clock.now()), *self.held),
             ):
                 files.set_index_state(tx, self.warc_file_id, "pending")

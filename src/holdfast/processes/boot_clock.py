@@ -32,7 +32,8 @@ _MOVES = (
     "UPDATE domains SET next_allowed_at = next_allowed_at + ? WHERE next_allowed_at > ?",
     "UPDATE queues SET due_at = due_at + ? WHERE open > 0 AND due_at > ?",
     "UPDATE page_crawls SET scheduled_for = scheduled_for + ? WHERE outcome IS NULL AND scheduled_for > ?",
-    "UPDATE webhook_deliveries SET lease_until = lease_until + ? WHERE state = 'pending' AND lease_until > ?",
+    "UPDATE webhook_deliveries SET lease_expires_at = lease_expires_at + ?"
+    " WHERE state = 'pending' AND lease_expires_at > ?",
     "UPDATE webhook_deliveries SET next_at = next_at + ? WHERE state = 'pending' AND next_at > ?",
     "UPDATE operations SET lease_until = lease_until + ? WHERE state = 'running' AND lease_until > ?",
 )

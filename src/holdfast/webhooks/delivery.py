@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
 from random import SystemRandom
 from threading import Event, Thread
 
-from sqlalchemy import update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -29,6 +28,7 @@ from holdfast.events import EventName, record_event
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.outside_text import clean
+from holdfast.processes import leases
 from holdfast.types import Fetched, FetchRequest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.webhooks import queries
@@ -168,7 +168,7 @@ def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
     }
 
 
-def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[Message]:
+def lease_messages(database: Database, clock: Clock, *, limit: int, owner_id: int | None = None) -> list[Message]:
     """Lease due deliveries, only a few of each webhook."""
     with database.read() as session:
         due = queries.webhooks_due(session, now=moment_in(session, clock))
@@ -178,7 +178,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
     _random.shuffle(due)
     messages: list[Message] = []
     with database.write() as session:
-        now, token = moment_in(session, clock), secrets.token_hex(16)
+        now = moment_in(session, clock)
         until = now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
         for webhook_id in due:
             under_way = queries.leased_count(session, webhook_id=webhook_id, now=now)
@@ -186,7 +186,9 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
             if most <= 0:
                 continue
             hook = queries.webhook(session, webhook_id)
-            rows = queries.lease_due(session, webhook_id=webhook_id, now=now, until=until, token=token, limit=most)
+            rows = queries.lease_due(
+                session, webhook_id=webhook_id, owner_id=owner_id, now=now, until=until, limit=most
+            )
             _hide_withdrawn(session, rows)
             messages += [_message(hook, row, now) for row in rows if hook is not None]
     return messages
@@ -213,7 +215,7 @@ def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
 def settle(database: Database, clock: Clock, leased: WebhookDelivery, result: Result) -> bool:
     """Record the result of an attempt and schedule what follows; return False if the lease was lost meanwhile."""
     with database.write() as session:
-        row = queries.held_delivery(session, delivery_id=leased.id, token=leased.lease_token or "")
+        row = queries.held_delivery(session, leased)
         if row is None:
             return False
         tried, retry_after_s = result
@@ -239,7 +241,8 @@ def settle(database: Database, clock: Clock, leased: WebhookDelivery, result: Re
 
 def _note(session: Session, row: WebhookDelivery, tried: WebhookAttempt, now: datetime) -> None:
     row.attempts += 1
-    row.status, row.lease_token, row.lease_until = tried.status, None, None
+    row.status = tried.status
+    leases.release(row)
     tried.delivery_id, tried.at = row.id, now
     session.add(tried)
 
@@ -260,21 +263,21 @@ def send_test(database: Database, clock: Clock, settings: WebhookSettings, webho
     It is attempted once, even if the webhook is disabled.
     """
     with database.write() as session:
-        hook, now, token = find(session, webhook_id), moment_in(session, clock), secrets.token_hex(16)
+        hook, now = find(session, webhook_id), moment_in(session, clock)
         data = {"webhookId": hook.id, "message": "This is a test message of Holdfast."}
-        event = PublicEvent(f"test:{token}", EventName.WEBHOOK_TEST, now, None, data)
+        event = PublicEvent(f"test:{secrets.token_hex(16)}", EventName.WEBHOOK_TEST, now, None, data)
         row = WebhookDelivery(**_row(hook, event, now))
-        row.lease_token, row.lease_until = token, now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
+        leases.take(row, None, until=now + timedelta(seconds=TIMEOUT_S + _GRACE_S))
         session.add(row)
         session.flush()
-        delivery_id, request = row.id, _message(hook, row, now)[1]
+        request = _message(hook, row, now)[1]
     tried, _ = asyncio.run(_send_one(settings, clock, request))
     with database.write() as session:
-        if (held := queries.held_delivery(session, delivery_id=delivery_id, token=token)) is not None:
+        if (held := queries.held_delivery(session, row)) is not None:
             now = moment_in(session, clock)
             _note(session, held, tried, now)
             held.state, held.finished_at = "delivered" if tried.error is None else "failed", now
-    return delivery_id
+    return row.id
 
 
 async def _send_one(settings: WebhookSettings, clock: Clock, request: FetchRequest) -> Result:
@@ -288,8 +291,16 @@ async def _send_one(settings: WebhookSettings, clock: Clock, request: FetchReque
 class DeliveryThread:
     """Queues and sends until it is closed, on its own thread and event loop."""
 
-    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings, *, poll_s: float) -> None:
-        self._database, self._settings, self._poll_s = database, settings, poll_s
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        settings: WebhookSettings,
+        *,
+        poll_s: float,
+        owner_id: int | None = None,
+    ) -> None:
+        self._database, self._settings, self._poll_s, self._owner_id = database, settings, poll_s, owner_id
         # Several machines share the leases, so the database's clock decides if the database is on another machine.
         self._clock: Clock = SessionClock(clock) if isinstance(clock, SystemClock) else clock
         self._ending = Event()
@@ -352,14 +363,12 @@ class DeliveryThread:
             if left:
                 await asyncio.wait(left, timeout=_LET_GO_S)
             await sender.close()
-            await asyncio.to_thread(
-                self._tried, lambda: self._release({one.lease_token or "" for one in left.values()})
-            )
+            await asyncio.to_thread(self._tried, lambda: self._release(left.values()))
 
     def _look(self, room: int) -> list[Message]:
         self._tried(lambda: queue_events(self._database, self._clock, self._settings))
         self._tried(self._prune)
-        found = self._tried(lambda: lease_messages(self._database, self._clock, self._settings, limit=room))
+        found = self._tried(lambda: lease_messages(self._database, self._clock, limit=room, owner_id=self._owner_id))
         return found if isinstance(found, list) else []
 
     def _tried(self, work: Callable[[], object]) -> object:
@@ -396,24 +405,21 @@ class DeliveryThread:
         # The portion is full: the next pass sends the rest.
         self._pruned_at = None if dropped == _PRUNED else now
 
-    def _release(self, tokens: set[str]) -> None:
-        if not tokens:
+    def _release(self, unsent: Collection[WebhookDelivery]) -> None:
+        if not unsent:
             return
         with self._database.write() as session:
-            session.execute(
-                update(WebhookDelivery)
-                .where(WebhookDelivery.lease_token.in_(tokens))
-                .values(lease_token=None, lease_until=None)
-                .execution_options(synchronize_session=False)
-            )
+            for leased in unsent:
+                if (held := queries.held_delivery(session, leased)) is not None:
+                    leases.release(held)
 
 
 @contextmanager
-def open_deliveries(settings: Settings) -> Iterator[None]:
-    """Queue and send while the block runs, with a connection of its own."""
+def open_deliveries(settings: Settings, *, owner_id: int) -> Iterator[None]:
+    """Queue and send for this owner while the block runs, with a connection of its own."""
     with closing(Database(settings.database)) as database:
         poll_s = settings.timings.webhooks_poll_s
-        thread = DeliveryThread(database, SystemClock(), settings.webhooks, poll_s=poll_s)
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks, poll_s=poll_s, owner_id=owner_id)
         thread.start()
         try:
             yield

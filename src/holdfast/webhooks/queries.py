@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, TextClause, and_, delete, func, select, text
 from sqlalchemy.orm import Session
 
+from holdfast.clock import to_micros
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
+from holdfast.processes import leases
 
 
 def webhook(session: Session, webhook_id: int) -> Webhook | None:
@@ -45,8 +47,13 @@ def _is_due(now: datetime) -> ColumnElement[bool]:
     return and_(
         WebhookDelivery.state == "pending",
         WebhookDelivery.next_at <= now,
-        or_(WebhookDelivery.lease_until.is_(None), WebhookDelivery.lease_until <= now),
+        _free(now),
     )
+
+
+def _free(now: datetime, negated: str = "") -> TextClause:
+    condition = leases.is_free(WebhookDelivery.__tablename__, ":leased_at")
+    return text(negated + condition).bindparams(leased_at=to_micros(now))
 
 
 def webhooks_due(session: Session, *, now: datetime) -> list[int]:
@@ -55,13 +62,13 @@ def webhooks_due(session: Session, *, now: datetime) -> list[int]:
 
 
 def leased_count(session: Session, *, webhook_id: int, now: datetime) -> int:
-    leased = WebhookDelivery.state == "pending", WebhookDelivery.lease_until > now
+    leased = WebhookDelivery.state == "pending", _free(now, "NOT ")
     query = select(func.count()).select_from(WebhookDelivery)
     return session.scalar(query.where(WebhookDelivery.webhook_id == webhook_id, *leased)) or 0
 
 
 def lease_due(
-    session: Session, *, webhook_id: int, now: datetime, until: datetime, token: str, limit: int
+    session: Session, *, webhook_id: int, owner_id: int | None, now: datetime, until: datetime, limit: int
 ) -> list[WebhookDelivery]:
     """Lease due deliveries of a webhook, oldest first, until `until`: as long as one attempt may take."""
     due = (
@@ -74,15 +81,15 @@ def lease_due(
     )
     rows = list(session.scalars(due))
     for row in rows:
-        row.lease_token, row.lease_until = token, until
+        leases.take(row, owner_id, until=until)
     session.flush()
     return rows
 
 
-def held_delivery(session: Session, *, delivery_id: int, token: str) -> WebhookDelivery | None:
-    """Return a delivery, locked, if this lease still holds it."""
-    query = select(WebhookDelivery).where(WebhookDelivery.id == delivery_id, WebhookDelivery.lease_token == token)
-    return session.scalar(query.with_for_update())
+def held_delivery(session: Session, leased: WebhookDelivery) -> WebhookDelivery | None:
+    """Return a delivery, locked, if the lease with which it was read still holds it."""
+    held = text(leases.HELD.replace("?", ":token")).bindparams(token=leased.token)
+    return session.scalar(select(WebhookDelivery).where(WebhookDelivery.id == leased.id, held).with_for_update())
 
 
 def delivery(session: Session, delivery_id: int) -> WebhookDelivery | None:

@@ -28,6 +28,7 @@ from holdfast.db.models import Webhook
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.events import EventName
 from holdfast.fetch.guard import REFUSAL, AddressGuard, parse_target
+from holdfast.processes.leases import revoke
 from holdfast.sources.queries import source_by_code
 from holdfast.urls import parse
 from holdfast.webhooks import queries
@@ -257,7 +258,7 @@ def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int)
         raise WebhookDisabled(webhook_id)
     row.state, row.attempts, row.next_at, row.finished_at = "pending", 0, moment_in(session, clock), None
     # A process that is sending it now must not overwrite this: revoke its lease.
-    row.lease_token = row.lease_until = None
+    revoke(row)
     _audit(session, clock, "webhook.redelivered", hook, delivery=delivery_id)
     return delivery_record(row, queries.attempts_of(session, [row.id])[row.id])
 

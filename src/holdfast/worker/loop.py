@@ -275,7 +275,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         stack.callback(background.stop, _LET_GO_S)
         if settings.webhooks.deliver:
             # Deliveries have their own connections: a receiver that hangs delays nothing else here.
-            stack.enter_context(open_deliveries(settings))
+            stack.enter_context(open_deliveries(settings, owner_id=owner.id))
         # Runs report from their own threads, and the main thread's database clock is not shared.
         clock = SessionClock(SystemClock())
         run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings, Placement()), home=settings.home)

@@ -29,6 +29,7 @@ _DROPPED = {
     "feeds": ("lease_owner", "lease_epoch", "lease_until"),
     "withdrawals": ("url_hash",),
     "documents": ("simhash",),
+    "webhook_deliveries": ("lease_token", "lease_until"),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, KeyText, Model, partial_index
+from holdfast.db.models.base import BigId, KeyText, Leased, Model, partial_index
 
 
 class WarcFile(Model):
@@ -51,7 +51,7 @@ class WarcFile(Model):
     )
 
 
-class IndexRun(Model):
+class IndexRun(Leased, Model):
     """The latest indexing run of one sealed file: its owner, progress and results."""
 
     __tablename__ = "index_runs"
@@ -59,10 +59,6 @@ class IndexRun(Model):
     warc_file_id: Mapped[int] = mapped_column(ForeignKey("warc_files.id"), primary_key=True)
     version: Mapped[int]
     """Version of the extraction; files with an older one may be indexed again."""
-    owner_id: Mapped[int | None] = mapped_column(BigInteger)
-    token: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Fencing token for every write of an indexer: a late one changes nothing."""
-    lease_expires_at: Mapped[datetime | None]
     phase: Mapped[str] = mapped_column(String(16))
     records: Mapped[int] = mapped_column(server_default="0")
     pages: Mapped[int] = mapped_column(server_default="0")

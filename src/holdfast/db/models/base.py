@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Dialect, Index, Integer, MetaData, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from holdfast.clock import from_micros, to_micros
@@ -54,3 +54,11 @@ class Model(DeclarativeBase):
         }
     )
     type_annotation_map = {datetime: Moment, dict[str, Any]: Json, list[str]: Json}  # noqa: RUF012 - SQLAlchemy's own form
+
+
+class Leased:
+    """Columns of a row that one process holds at a time (`processes/leases.py`)."""
+
+    owner_id: Mapped[int | None] = mapped_column(BigInteger)
+    token: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    lease_expires_at: Mapped[datetime | None]

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model, partial_index
+from holdfast.db.models.base import BigId, Leased, Model, partial_index
 
 
 class Event(Model):
@@ -52,7 +52,7 @@ class Webhook(Model):
     updated_at: Mapped[datetime]
 
 
-class WebhookDelivery(Model):
+class WebhookDelivery(Leased, Model):
     """One message to one webhook: work to do while it is pending, then history."""
 
     __tablename__ = "webhook_deliveries"
@@ -69,8 +69,6 @@ class WebhookDelivery(Model):
     """pending, delivered or failed."""
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")
     next_at: Mapped[datetime]
-    lease_token: Mapped[str | None] = mapped_column(String(32))
-    lease_until: Mapped[datetime | None]
     status: Mapped[int | None] = mapped_column(SmallInteger)
     """HTTP status of the last response; null if there was none."""
     created_at: Mapped[datetime]

@@ -1,0 +1,46 @@
+"""Leases: the right of one process to work on a row, for a limited time; one set of columns and rules for all rows.
+
+owner_id          the process that holds it, a row of `owners`; null if the process is not registered
+token             grows with each lease: a holder that lost its lease is rejected at its next write
+lease_expires_at  by the clock of the database; null while it is free
+
+Raw SQL and sessions use the same conditions. Domains and jobs keep their own columns and statements, and their
+tokens grow in the same way (decision 0056).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from holdfast.db.models.base import Leased
+
+HELD: Final = "token = ? AND lease_expires_at IS NOT NULL"
+"""Condition of every write by a holder. Without another holder since, an expired lease still counts as held."""
+RELEASED: Final = "owner_id = NULL, lease_expires_at = NULL"
+REVOKED: Final = f"token = token + 1, {RELEASED}"
+"""Assignments that reject the next write of the present holder."""
+
+
+def is_free(table: str, now: str = "?") -> str:
+    """Return the condition that no process holds a row of this table or alias; `now` is an SQL expression."""
+    return (
+        f"({table}.lease_expires_at IS NULL OR {table}.lease_expires_at <= {now} OR EXISTS"  # noqa: S608
+        f" (SELECT 1 FROM owners WHERE owners.id = {table}.owner_id AND owners.ended_at IS NOT NULL))"
+    )
+
+
+def take(row: Leased, owner_id: int | None, *, until: datetime) -> None:
+    """Lease a row that the caller has locked, or is about to insert."""
+    row.owner_id, row.token, row.lease_expires_at = owner_id, (row.token or 0) + 1, until
+
+
+def release(row: Leased) -> None:
+    row.owner_id = row.lease_expires_at = None
+
+
+def revoke(row: Leased) -> None:
+    """Release a row, and reject the next write of its present holder."""
+    row.token += 1
+    release(row)
