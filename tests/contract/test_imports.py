@@ -35,8 +35,8 @@ from holdfast.jobs.imports import ImportOptions, begin_import, ensure_import_sou
 from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
 from holdfast.steps import FileStep
+from holdfast.storage.disk import Digests
 from holdfast.warc.manifest import read_manifest
-from holdfast.warc.outfile import Digests
 from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
 from tests.unit.imports import signing

@@ -20,11 +20,11 @@ from holdfast.imports.importer import Importer
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import index_pending, open_indexer
 from holdfast.jobs.imports import ImportOptions
+from holdfast.storage.roots import record_root
 from holdfast.types import Fetched
 from holdfast.warc.manifest import add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import sha256_of
-from holdfast.warc.roots import record_root
 from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from holdfast.zimit.output_directory import STATE_NAME
 from tests.unit.index.files import record, response, write

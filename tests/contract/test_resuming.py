@@ -15,9 +15,9 @@ from holdfast.jobs.executions import ExecutionOptions, StartedRun, begin
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
+from holdfast.storage.roots import record_root
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.roots import record_root
 from tests.clock import FakeClock
 
 PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")

@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile
 from holdfast.index.indexer import Indexer
-from holdfast.warc.roots import record_root
+from holdfast.storage.roots import record_root
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.client import asking

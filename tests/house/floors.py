@@ -25,7 +25,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "gzip_streams",
         "urls",
     ),
-    "ground": ("config", "db", "events", "processes", "series", "audit"),
+    "ground": ("config", "storage", "db", "events", "processes", "series", "audit"),
     "stations": ("fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",

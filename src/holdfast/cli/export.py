@@ -26,7 +26,7 @@ from holdfast.exports.queries import ExportReach
 from holdfast.exports.queries import execution as find_execution
 from holdfast.sources.queries import find_source, source_id_of
 from holdfast.steps import FileStep
-from holdfast.warc.outfile import sync_directory
+from holdfast.storage.disk import sync_directory, synced
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
@@ -200,11 +200,9 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
     # target.
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
-        with fresh.open("wb") as file:
+        # A power loss must not leave a package with its final name and half its bytes.
+        with synced(fresh) as file:
             file.writelines(pieces)
-            file.flush()
-            # A power loss must not leave a package with its final name and half its bytes.
-            os.fsync(file.fileno())
         fresh.replace(output)
         sync_directory(output.parent)
     except FileNotFoundError as exc:

@@ -29,7 +29,7 @@ from holdfast.operations.crawl_watchdog import is_tool_run, write_textfile
 from holdfast.operations.stores import CleanTarget, clean, weigh
 from holdfast.records import Operator, Spelling, encode, from_row, record
 from holdfast.sources.queries import source_id_of
-from holdfast.warc.outfile import disk_error
+from holdfast.storage.disk import disk_error, write_whole
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import Archive
 from holdfast.zimit import storage
@@ -40,7 +40,6 @@ from holdfast.zimit.output_directory import (
     hold_output,
     load_state,
     temp_dirs_in,
-    write_whole,
 )
 from holdfast.zimit.run import reset
 from holdfast.zimit.warc_files import ToolWarcFile, consolidate, discover_warcs, temp_warcs

@@ -25,9 +25,10 @@ from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.records import from_row
 from holdfast.sources.queries import source_id_of
+from holdfast.storage.disk import disk_error
 from holdfast.warc.conversion import packed_record, record_pieces
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
-from holdfast.warc.outfile import SealedFile, disk_error
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.records import WarcFileRecord
 from holdfast.warc.verify import VerifyReport, verify_file
 from holdfast.wiring.archive import Archive

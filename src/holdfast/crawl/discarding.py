@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast import log
 from holdfast.index.forgetting import forget_file
 from holdfast.jobs.execution_queries import frontier_of
+from holdfast.storage.roots import StrayFile, locate
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import remove_from_manifest
-from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Runtime
 
 _log = log.get()

@@ -54,12 +54,12 @@ from holdfast.parse import ParseChild
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import PRODUCT, CrawlPlan
+from holdfast.storage.roots import record_root, relative
 from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.roots import record_root, relative
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 from holdfast.withdrawals.viewers import see_everything

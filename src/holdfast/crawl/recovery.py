@@ -25,13 +25,13 @@ from holdfast.processes.owners import (
     delete_ended_visitors,
 )
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
+from holdfast.storage.roots import locate
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.queries import FileRow
 from holdfast.warc.repair import adopt
-from holdfast.warc.roots import locate
 from holdfast.wiring import Runtime
 from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.output_directory import SENTINEL, store_is_present

@@ -17,13 +17,13 @@ from holdfast.crawl.page_reading import DocumentFacts
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, NoSpace, NotFound, Unavailable
+from holdfast.storage.roots import StrayFile, locate, placed
 from holdfast.types import Attempt, Fetched, FetchFailed, Original, UrlKind, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.reader import read_response_at
 from holdfast.warc.record import Profile, RecordType, sha256_of
-from holdfast.warc.roots import StrayFile, locate, placed
 from holdfast.warc.writer import ExchangeDraft, RecordDraft
 
 T = TypeVar("T")

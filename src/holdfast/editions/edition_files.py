@@ -23,7 +23,7 @@ from holdfast.errors import Conflict, NoSpace, NotFound, Unavailable
 from holdfast.outside_text import guarded
 from holdfast.processes.disk import CachedFile, trim
 from holdfast.processes.runfile import alone
-from holdfast.warc.outfile import sync_directory
+from holdfast.storage.disk import sync_directory
 
 LEDGER, MANIFEST = "target-ledger.jsonl", "capture-manifest.jsonl"
 REPORT_JSON, REPORT_MD, CSV = "coverage-report.json", "coverage-report.md", "coverage.csv"
@@ -148,11 +148,7 @@ class EditionDraft:
         for file in files:
             # Rename within one file system: readers get the old file or the new one, never a part.
             (self.scratch / file.name).replace(self.folder / file.name)
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_directory(self.folder)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
-from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -26,8 +25,9 @@ from holdfast.editions.queries import CaptureRow, WantedCaptures
 from holdfast.errors import Conflict
 from holdfast.events import EventName, record_event
 from holdfast.sorting import sorted_lines
+from holdfast.storage.disk import sha256_of_file
+from holdfast.storage.roots import placed
 from holdfast.values import dataclass
-from holdfast.warc.roots import placed
 
 
 class EditionFrozen(Conflict):
@@ -169,8 +169,7 @@ def frozen_list(home: Path, edition: Edition) -> Path:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file in the form used in citations."""
-    with path.open("rb") as file:
-        return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
+    return f"sha256:{sha256_of_file(path)}"
 
 
 def cited_list(home: Path, edition: Edition) -> Path:

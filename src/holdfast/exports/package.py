@@ -33,10 +33,10 @@ from holdfast.jobs.store import execution_name
 from holdfast.processes.disk import demand_room
 from holdfast.sorting import sorted_lines
 from holdfast.steps import FileStep, OnStep, ignore_step
+from holdfast.storage.disk import disk_error
+from holdfast.storage.roots import locate, placed
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
-from holdfast.warc.outfile import disk_error
-from holdfast.warc.roots import locate, placed
 from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records, veiled_revisits
 from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_fingerprint, withdrawn_among
 

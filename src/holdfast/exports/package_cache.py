@@ -34,9 +34,9 @@ from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.processes.disk import CachedFile, demand_room, trim
 from holdfast.processes.runfile import alone
 from holdfast.steps import FileStep, OnStep, ignore_step
+from holdfast.storage.disk import disk_error, sync_directory
+from holdfast.storage.roots import locate
 from holdfast.values import dataclass
-from holdfast.warc.outfile import disk_error, sync_directory
-from holdfast.warc.roots import locate
 from holdfast.withdrawals.viewers import Viewer, seen_by
 from holdfast.withdrawals.visibility import is_any_withdrawn, pages_taken_down
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from holdfast import cancellation
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.processes.disk import CachedFile
+from holdfast.storage.disk import sync_directory
 from holdfast.urls import page_key
-from holdfast.warc.outfile import sync_directory
 from holdfast.warc.reader import Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
 from holdfast.warc.repair import lost_record

@@ -27,7 +27,7 @@ from holdfast.exports.package import (
 )
 from holdfast.exports.zipping import VirtualZip
 from holdfast.index.queries import CdxRow
-from holdfast.warc.roots import placed
+from holdfast.storage.roots import placed
 from holdfast.withdrawals.hidden_captures import veiled_revisits
 
 MOST_CAPTURES = 2_000

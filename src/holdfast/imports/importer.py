@@ -50,11 +50,12 @@ from holdfast.jobs.imports import ImportOptions, begin_import
 from holdfast.series.counting import Counts
 from holdfast.series.raw_queries import add_counts
 from holdfast.steps import FileStep, OnStep, ignore_step
+from holdfast.storage import roots
+from holdfast.storage.disk import Digests
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
-from holdfast.warc import roots
 from holdfast.warc.manifest import add_to_manifest
-from holdfast.warc.outfile import Digests, SealedFile
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.verify import RecordProblem, verify_file
 
 if TYPE_CHECKING:

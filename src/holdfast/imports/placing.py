@@ -16,11 +16,12 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from holdfast.errors import HoldfastError, Invalid
+from holdfast.storage.disk import Digests, digests_of, disk_error, sync_directory, synced
 from holdfast.values import dataclass
 from holdfast.warc.conversion import convert_arc, is_arc, read_arc, rewrite_warc
 from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
-from holdfast.warc.outfile import Digests, SealedFile, digests_of, disk_error, sync_directory
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.reader import DamagedWarc, read_records
 from holdfast.warc.verify import Advance, RecordProblem
 
@@ -205,7 +206,7 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
     """Write a stream to a new file, synced; an incomplete file is deleted."""
     try:
         # Use `x`: the name is random, but never overwrite an existing file.
-        with fresh.open("xb") as out:
+        with synced(fresh, "xb") as out:
 
             def copied() -> Iterator[bytes]:
                 for piece in chunks:
@@ -213,8 +214,6 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
                     yield piece
 
             digests = digest_all(copied(), pulse)
-            out.flush()
-            os.fsync(out.fileno())
         sync_directory(fresh.parent)
     except OSError as exc:
         fresh.unlink(missing_ok=True)
@@ -256,9 +255,8 @@ def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: A
 def _clone(path: Path, target: Path) -> bool:
     """Clone a file so that it shares the original's blocks; return False and leave nothing if this is unsupported."""
     try:
-        with path.open("rb") as source, target.open("xb") as out:
+        with path.open("rb") as source, synced(target, "xb") as out:
             fcntl.ioctl(out.fileno(), _FICLONE, source.fileno())
-            os.fsync(out.fileno())
     except OSError:
         target.unlink(missing_ok=True)
         return False

@@ -20,13 +20,13 @@ from holdfast.errors import HoldfastError, Invalid
 from holdfast.jobs.imports import adopt_folder
 from holdfast.sources.codes import is_code_of
 from holdfast.sources.queries import is_code
+from holdfast.storage.roots import recorded_roots
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestDamaged, is_listed, read_manifest
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.reader import read_record_at
-from holdfast.warc.roots import recorded_roots
 from holdfast.zimit.output_directory import STATE_NAME
 
 _AT_ONCE = 400

@@ -38,10 +38,10 @@ from holdfast.index.writing import (
 from holdfast.parse.child import ParseChild
 from holdfast.processes.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
 from holdfast.processes.runfile import RunFile
+from holdfast.storage.roots import locate
 from holdfast.values import dataclass
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
-from holdfast.warc.roots import locate
 
 # Increase it with any change that gives a record another row: files that were read before may then be read again.
 INDEX_VERSION = 3

@@ -34,12 +34,12 @@ from holdfast.db.models import (
 from holdfast.errors import NotFound
 from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
 from holdfast.parse.text import BLOCK_MARK, LINE_MARK, REST_MARK, without_marks
+from holdfast.storage.roots import locate
 from holdfast.types import CUT_RECORD
 from holdfast.values import dataclass
 from holdfast.warc.payload import DecodeCaps, HttpHead, Reserve, decode, no_reserve
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
-from holdfast.warc.roots import locate
 from holdfast.withdrawals.visibility import any_snapshot, public_source, visible, visible_snapshot
 
 # No stored text is longer: the parser cuts at four million characters.

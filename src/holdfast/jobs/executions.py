@@ -19,10 +19,10 @@ from holdfast.jobs.execution_queries import ExecutionEnding as ExecutionEnding
 from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.plan import CrawlPlan
+from holdfast.storage.roots import placed, relative
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
-from holdfast.warc.roots import placed, relative
 
 ADHOC = "adhoc"
 

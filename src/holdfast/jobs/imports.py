@@ -18,8 +18,8 @@ from holdfast.errors import Conflict
 from holdfast.jobs.kinds import IMPORT
 from holdfast.jobs.store import locked_source
 from holdfast.sources.queries import named_source
+from holdfast.storage.disk import disk_error
 from holdfast.values import dataclass
-from holdfast.warc.outfile import disk_error
 
 
 def execution_in(session: Session, output_dir: str) -> Execution | None:

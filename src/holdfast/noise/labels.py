@@ -25,8 +25,8 @@ from holdfast.index.queries import renew_good_captures
 from holdfast.noise import queries
 from holdfast.noise.words import NoiseKind
 from holdfast.records import Operator, record
+from holdfast.storage.disk import append_lines, read_lines
 from holdfast.urls import page_key, parse_seed
-from holdfast.warc.outfile import append_lines, read_lines
 from holdfast.withdrawals.recomparing import compare_again, lock_changes
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible_snapshot
 

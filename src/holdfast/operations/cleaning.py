@@ -25,10 +25,10 @@ from holdfast.jobs.administration.maintenance import (
 from holdfast.jobs.views.listing import admin_state
 from holdfast.operations.crawl_watchdog import TOOLS
 from holdfast.processes.disk import identity_of
+from holdfast.storage.roots import StrayFile, locate, relative
 from holdfast.values import dataclass
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
-from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.wiring import Runtime
 from holdfast.zimit.output_directory import forget_end, hold_output, holder_of, is_temp_dir, temp_dirs_in
 from holdfast.zimit.storage import (

@@ -39,13 +39,14 @@ from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import CrawlFigures, CrawlValues, RecordedFigures, WarcCheckFigures, textfile
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.disk import low_volume
+from holdfast.storage.disk import write_whole
 from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder
 from holdfast.zimit.flags import below_minimum
 from holdfast.zimit.logs import newest_log, read_progress
 from holdfast.zimit.outcome import is_storage_errno
-from holdfast.zimit.output_directory import STATE_NAME, holder_of, load_state, write_whole
+from holdfast.zimit.output_directory import STATE_NAME, holder_of, load_state
 
 DEPLOY_LOCK_S = 7200.0
 """How long a `deploy.lock` in the data directory is valid: longer than any deployment, in case one is left over."""

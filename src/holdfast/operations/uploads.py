@@ -31,7 +31,7 @@ from holdfast.operations import queries
 from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, start
 from holdfast.processes.directory_id import directory_id
 from holdfast.processes.disk import demand_room
-from holdfast.warc.outfile import disk_error
+from holdfast.storage.disk import disk_error
 
 AT_ONCE = 100
 """Limit of open uploads."""

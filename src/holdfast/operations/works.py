@@ -32,9 +32,9 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
 from holdfast.steps import FileStep
+from holdfast.storage.roots import locate
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.roots import locate
 from holdfast.warc.verify import verify_file
 from holdfast.withdrawals.hiding import restore_withdrawals
 

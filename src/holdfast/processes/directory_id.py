@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from holdfast.storage.disk import synced
+
 _FILE: Final = "search-index-id"
 
 
@@ -30,10 +32,8 @@ def directory_id(home: Path) -> str:
 def _new_id(home: Path) -> str:
     home.mkdir(parents=True, exist_ok=True)
     fresh = home / f".{_FILE}.{uuid4().hex}"
-    with fresh.open("wb") as file:
+    with synced(fresh) as file:
         file.write(uuid4().hex.encode())
-        file.flush()
-        os.fsync(file.fileno())
     try:
         with suppress(FileExistsError):
             # A link fails if the name exists: if two processes start together, one creates the id and both use it.

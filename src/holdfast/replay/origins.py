@@ -16,8 +16,8 @@ from url import URL, URLError
 from holdfast.clock import digits14
 from holdfast.config import REPLAY_HOST, Settings
 from holdfast.replay.address import replay_path, safe
+from holdfast.storage.disk import sync_directory
 from holdfast.urls import registrable
-from holdfast.warc.outfile import sync_directory
 
 
 class ReplayOrigins(NamedTuple):

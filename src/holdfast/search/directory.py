@@ -22,7 +22,8 @@ from holdfast.failpoints import reach
 from holdfast.processes.directory_id import directory_id, read_directory_id
 from holdfast.processes.runfile import boot_id
 from holdfast.search.engine import IndexBroken
-from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
+from holdfast.search.segments import entries_of, is_of_this_version
+from holdfast.storage.disk import sync_directory, write_whole
 
 
 class IndexBusy(Conflict):
@@ -169,7 +170,7 @@ class IndexDirectory:
         folder = self.current()
         # First what makes it the one in force: a death in between leaves no index rather than half of one.
         (self.folder / "current").unlink(missing_ok=True)
-        sync_folder(self.folder)
+        sync_directory(self.folder)
         shutil.rmtree(folder, ignore_errors=True)
 
     def fresh(self) -> Path:
@@ -186,7 +187,7 @@ class IndexDirectory:
 
     def swap(self, folder: Path) -> None:
         """Make a generation current and delete the others; a reader with an open old one can still read its files."""
-        write_safely(self.folder / "current", folder.name.encode())
+        write_whole(self.folder / "current", folder.name.encode())
         for name in self._generations() - {folder.name}:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 from holdfast.search.fingerprints import PRINT_WIDTH
+from holdfast.storage.disk import synced, write_whole
 from holdfast.values import dataclass
 
 VERSION: Final = SCHEMA_VERSION * 100 + 6
@@ -172,7 +173,7 @@ def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
         "signals": manifest.signals,
     }
     # First the manifest, then the old files: a reader that follows the old one finds its files or looks again.
-    write_safely(folder / "manifest.json", json.dumps(fields).encode())
+    write_whole(folder / "manifest.json", json.dumps(fields).encode())
     kept = {f"{name}{end}" for name in manifest.segments for end in (".npz", ".strings")} | {manifest.signals}
     for path in folder.iterdir():
         # Readers that still map one of these keep their pages; a reader that comes too late starts again.
@@ -180,35 +181,12 @@ def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_safely(path: Path, content: bytes) -> None:
-    """Replace a file so that a crash leaves the old one or the new one."""
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    # A rename is atomic, and lasts only once the folder is synced, too.
-    fresh.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync created, renamed and deleted names in a folder to disk."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
 def store(folder: Path, segment: Segment) -> None:
     """Write a segment's two files and sync them; they take effect with the manifest."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{segment.name}.strings").open("wb") as out:
+    with synced(folder / f"{segment.name}.strings") as out:
         out.write(segment.strings[:])
-        out.flush()
-        os.fsync(out.fileno())
-    with (folder / f"{segment.name}.npz").open("wb") as out:
+    with synced(folder / f"{segment.name}.npz") as out:
         np.savez(
             out,
             rows=segment.rows,
@@ -216,8 +194,6 @@ def store(folder: Path, segment: Segment) -> None:
             documents=_by_key(segment.documents, "doc"),
             cleared=segment.cleared,
         )
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def load(folder: Path, name: str) -> Segment:

@@ -23,7 +23,7 @@ from holdfast.search import queries
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
 from holdfast.search.outbox import Stopping, checked, demand_outbox, take_over_signals
 from holdfast.search.queries import SignalRow
-from holdfast.search.segments import write_safely
+from holdfast.storage.disk import write_whole
 from holdfast.values import dataclass
 
 DAMPING: Final = 0.85
@@ -183,7 +183,7 @@ def refresh(
             pages = recompute(database, clock, check=checked(is_stopping))
             # Before the note: a death in between computes them once more, and nothing is missed.
             take_over_signals(database, home)
-            write_safely(note, json.dumps({"figure": figure, "at": now}).encode())
+            write_whole(note, json.dumps({"figure": figure, "at": now}).encode())
     except (IndexBusy, IndexElsewhere, Interrupted):
         return False
     _log.info("search.signals_computed", pages=pages)

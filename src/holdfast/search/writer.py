@@ -6,7 +6,6 @@ drain delete its outbox rows; entries written twice replace themselves.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from holdfast.search.fingerprints import fingerprint
 from holdfast.search.operators import PAGE_TYPES
 from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
+from holdfast.storage.disk import sync_directory, synced
 from holdfast.urls import DEFAULT, hash64
 
 _DOCUMENTS_AT_ONCE: Final = 500
@@ -136,7 +136,7 @@ class SearchWriter:
         if not self._mark.exists():
             self._mark.touch()
             # On the disk before the entries are: after a power loss they must not stand there without it.
-            disk.sync_folder(self._mark.parent)
+            sync_directory(self._mark.parent)
 
     def _link_texts(self, groups: Iterable[int]) -> dict[int, list[str]]:
         """Return the link texts of these pages. They are not used for pages with a query: a group covers many of
@@ -240,10 +240,8 @@ class SearchWriter:
             found += [(row.url_hash, row.inlinks) for row in rows]
             after = rows[-1].url_hash
         name = f"signals-{self.manifest.sequence + 1}.npz"
-        with (self.folder / name).open("wb") as out:
+        with synced(self.folder / name) as out:
             np.savez(out, signals=disk.as_table(found, SIGNAL))
-            out.flush()
-            os.fsync(out.fileno())
         self.manifest = replace(self.manifest, signals=name)
 
     def commit(self) -> None:

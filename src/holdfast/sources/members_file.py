@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid
 from holdfast.sources.queries import is_code, members_codes, named_source, source_by_code, sources_by_code
-from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.storage.disk import disk_error, write_whole
 from holdfast.withdrawals.viewers import Visibility
 
 MEMBERS: Final = "members.json"
@@ -110,14 +110,8 @@ def _write(home: Path, codes: set[str]) -> None:
     path = home / MEMBERS
     if not codes and not path.exists():
         return
-    draft = path.with_name(f".{MEMBERS}.{os.getpid()}")
     try:
-        with draft.open("w") as file:
-            json.dump({"members": sorted(codes)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync_directory(home)
+        write_whole(path, json.dumps({"members": sorted(codes)}).encode())
     except OSError as exc:
         raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
 

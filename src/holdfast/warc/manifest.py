@@ -20,7 +20,8 @@ from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.failpoints import reach
-from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
+from holdfast.storage.disk import disk_error, sync_directory, write_whole
+from holdfast.warc.outfile import SealedFile
 
 MANIFEST = "manifest.json"
 JOURNAL = "manifest.journal"
@@ -261,15 +262,7 @@ def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
 
 def _write(directory: Path, files: list[dict[str, Any]]) -> None:
     content = {"type": _TYPE, "version": _VERSION, "files": files}
-    # Replace the file atomically: write a new one, sync it, then rename it.
-    fresh = directory / f".{MANIFEST}.new"
-    with fresh.open("w") as file:
-        json.dump(content, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(directory / MANIFEST)
-    sync_directory(directory)
+    write_whole(directory / MANIFEST, json.dumps(content, indent=1).encode() + b"\n")
 
 
 @contextlib.contextmanager

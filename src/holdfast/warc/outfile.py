@@ -10,20 +10,17 @@ import errno
 import fcntl
 import hashlib
 import io
-import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from isal.isal_zlib import crc32
 
-from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
+from holdfast.errors import Conflict, Unavailable
 from holdfast.failpoints import reach
+from holdfast.storage.disk import disk_error, sync_directory
 from holdfast.values import dataclass
 
 OPEN_SUFFIX = ".open"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _PIECE_BYTES = 1 << 20
 
 
@@ -38,23 +35,6 @@ class SealedFile:
     """Hexadecimal."""
     crc32: int
     record_count: int
-
-
-class Digests(NamedTuple):
-    """Size and digests of some bytes; the field names are those of SealedFile."""
-
-    size: int
-    sha256: str
-    crc32: int
-
-
-def digests_of(pieces: Iterable[bytes]) -> Digests:
-    sha256, crc, size = hashlib.sha256(), 0, 0
-    for piece in pieces:
-        sha256.update(piece)
-        crc = crc32(piece, crc)
-        size += len(piece)
-    return Digests(size, sha256.hexdigest(), crc)
 
 
 class OutFile:
@@ -228,44 +208,3 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
             raise
         raise disk_error(exc, f"cannot create {path}: {exc.strerror}") from exc
     return out
-
-
-def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Append objects to a file of JSON lines, creating it if necessary; return when they are on disk."""
-    is_new = not path.exists()
-    try:
-        with path.open("ab") as file:
-            # Start with a line break: a dead process may have left a partial line.
-            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            sync_directory(path.parent)
-    except OSError as exc:
-        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
-
-
-def read_lines(path: Path) -> list[bytes]:
-    """Return the lines of a file; none if it does not exist."""
-    try:
-        return path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as exc:
-        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
-
-
-def sync_directory(directory: Path) -> None:
-    """Make names in a directory, or the bytes of a file, survive a power loss."""
-    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def disk_error(exc: OSError, message: str) -> Unavailable:
-    """Return NoSpace if the disk is full, Unavailable for other disk errors."""
-    if exc.errno in READ_ONLY:
-        return Unavailable(f"{message}; make it writable for this user, or choose another data directory with --home")
-    return (NoSpace if exc.errno in _NO_SPACE else Unavailable)(message)

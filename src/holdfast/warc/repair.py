@@ -26,6 +26,7 @@ from isal.isal_zlib import crc32
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
+from holdfast.storage.disk import digests_of, disk_error, sync_directory, synced
 from holdfast.values import dataclass
 from holdfast.warc.member import (
     OWN_HEADER_BYTES,
@@ -42,7 +43,7 @@ from holdfast.warc.member import (
     true_header,
     whole_own_length,
 )
-from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, digests_of, disk_error, sync_directory
+from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile
 from holdfast.warc.reader import RecordStream
 from holdfast.warc.record import (
     LOST_TYPE,
@@ -405,7 +406,7 @@ def _rewrite(source: ByteSource, report: RepairReport, target: Path, now: dateti
     """Write the repaired file, synced; note in the report whether records had to move."""
     at = 0
     patches: list[Region | tuple[int, bytes]] = [*report.holes, *report.mended]
-    with target.open("wb") as file:
+    with synced(target) as file:
         for patch in sorted(patches, key=itemgetter(0)):
             copy_bytes(source, at, patch[0], file.fileno())
             if not isinstance(patch, Region):
@@ -419,7 +420,6 @@ def _rewrite(source: ByteSource, report: RepairReport, target: Path, now: dateti
                 _write_all(file.fileno(), piece)
             at = patch.offset + patch.length
         copy_bytes(source, at, report.tail, file.fileno())
-        os.fsync(file.fileno())
 
 
 def _note(source: ByteSource, region: Region) -> str:
@@ -440,9 +440,8 @@ def _keep(path: Path, bad: Path, source: ByteSource) -> None:
 
 
 def _write(path: Path, source: ByteSource, start: int, end: int) -> None:
-    with path.open("wb") as file:
+    with synced(path) as file:
         copy_bytes(source, start, end, file.fileno())
-        os.fsync(file.fileno())
 
 
 def copy_bytes(source: ByteSource, start: int, end: int, fd: int) -> None:

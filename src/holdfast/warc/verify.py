@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.storage.disk import digests_of
 from holdfast.warc.member import (
     OWN_HEADER_BYTES,
     OWN_PREFIX,
@@ -27,7 +28,7 @@ from holdfast.warc.member import (
     own_length,
     skip_frames,
 )
-from holdfast.warc.outfile import SealedFile, digests_of
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.payload import payload_chunks
 from holdfast.warc.reader import RecordStream

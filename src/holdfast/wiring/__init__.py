@@ -13,8 +13,8 @@ from holdfast.db.raw import DatabaseClock, RawDatabase, sqlite_path
 from holdfast.db.schema import prepare as prepare_database
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.processes.boot_clock import follow_wall
+from holdfast.storage.roots import link_captures
 from holdfast.values import dataclass
-from holdfast.warc.roots import link_captures
 
 __all__ = ["Runtime", "open_runtime", "prepare"]
 

@@ -21,9 +21,9 @@ from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.records import from_row
+from holdfast.storage.disk import append_lines as append_json_lines
+from holdfast.storage.disk import read_lines
 from holdfast.urls import page_key, parse_seed
-from holdfast.warc.outfile import append_lines as append_json_lines
-from holdfast.warc.outfile import read_lines
 from holdfast.withdrawals.recomparing import compare_again, compare_page_again, compare_revisits_again, lock_changes
 from holdfast.withdrawals.records import Takedown, TakedownCapture, TakedownPreview, TakedownReceipt, kind_of
 from holdfast.withdrawals.visibility import (

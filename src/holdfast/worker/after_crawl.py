@@ -28,8 +28,8 @@ from holdfast.jobs.store import OWN
 from holdfast.noise.classifier import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
+from holdfast.storage.roots import StrayFile, locate, relative
 from holdfast.warc import queries as files
-from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.worker.background import BackgroundContext
 from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.output_directory import store_is_present

@@ -20,27 +20,12 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from holdfast.processes.runfile import alone
+from holdfast.storage.disk import write_whole
 from holdfast.values import dataclass
-from holdfast.warc.outfile import sync_directory
 from holdfast.zimit.errors import OutputBusy, StateUnwritable, StoreMissing, ToolConfigRefused
 
 SENTINEL = ".holdfast-store"
 """File in the root of mounted storage that distinguishes it from the empty directory below the mount."""
-
-
-def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
-    """Write a file atomically and sync it first; readers see the old or the new content."""
-    fresh = path.with_name(f"{path.name}.new")
-    # No link is followed: the container can write to this directory.
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if mtime is not None:
-        os.utime(fresh, (mtime, mtime))
-    fresh.replace(path)
-    sync_directory(path.parent)
 
 
 class OutputDirectory:

@@ -10,6 +10,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.jobs.endings import FailureCause
+from holdfast.storage.disk import write_whole
 from holdfast.values import dataclass
 from holdfast.zimit.capture import capture
 from holdfast.zimit.docker import build_arguments, crawl_arguments, directory_label, inside_path
@@ -37,7 +38,6 @@ from holdfast.zimit.output_directory import (
     read_mapping,
     remove_temp_dirs,
     temp_dirs_in,
-    write_whole,
 )
 from holdfast.zimit.passthrough import merged, size_limit
 from holdfast.zimit.stage import Stage, StageEnd, Tools

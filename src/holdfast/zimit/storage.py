@@ -19,8 +19,8 @@ from holdfast.clock import Clock, digits14
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.gzip_streams import GZIP, DeflateStream, EndOfInput
 from holdfast.records import Operator, from_row, record
+from holdfast.storage.disk import disk_error, sha256_of_file, sync_directory, synced
 from holdfast.warc.member import open_source
-from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.repair import copy_bytes
 from holdfast.warc.verify import verify_file
@@ -42,7 +42,6 @@ from holdfast.zimit.warc_files import (
     copied_files,
     discover_warcs,
     read_job_manifest,
-    sha256_of_file,
     source_of,
     stable_warcs,
     temp_warcs,
@@ -460,11 +459,10 @@ def _write_smaller(path: Path, target: Path, spans: Sequence[tuple[int, int, boo
         raise Invalid(f"two files are called {target.name}; compact them one after the other")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open_source(path) as source, target.open("xb") as out:
+        with open_source(path) as source, synced(target, "xb") as out:
             for offset, length, drop in spans:
                 if not drop:
                     copy_bytes(source, offset, offset + length, out.fileno())
-            os.fsync(out.fileno())
     except OSError as exc:
         raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
     # The copy is read back before anything is said of it.

@@ -6,7 +6,6 @@ Idempotent. A name in use by other bytes is never overwritten.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -21,10 +20,10 @@ from typing import Any, NamedTuple
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
+from holdfast.storage.disk import disk_error, sha256_of_file, sync_directory, synced, write_whole
 from holdfast.values import dataclass
-from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.zimit.errors import StableNameTaken
-from holdfast.zimit.output_directory import temp_dirs_in, write_whole
+from holdfast.zimit.output_directory import temp_dirs_in
 
 MANIFEST = "manifest.json"
 WARCS = "warcs"
@@ -300,13 +299,6 @@ class _StableNames:
 def _copy(source: Path, target: Path) -> None:
     # Under another name until it is whole: a reader never sees half a file.
     fresh = target.with_name(f".{target.name}.new")
-    with source.open("rb") as reading, fresh.open("wb") as writing:
+    with source.open("rb") as reading, synced(fresh) as writing:
         shutil.copyfileobj(reading, writing, _PIECE)
-        writing.flush()
-        os.fsync(writing.fileno())
     fresh.replace(target)
-
-
-def sha256_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,10 +18,10 @@ from holdfast.index.indexer import INDEX_VERSION, Indexer, index_pending
 from holdfast.index.leases import FileLease, ReadProgress, claim
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
+from holdfast.storage.roots import relative
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
-from holdfast.warc.roots import relative
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import Runtime
 from tests.contract.frontier_bed import many

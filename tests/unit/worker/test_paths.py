@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.warc.roots import locate, record_root, relative
+from holdfast.storage.roots import locate, record_root, relative
 
 
 def test_a_file_in_the_data_directory_is_found_again_after_a_move(tmp_path: Path) -> None:

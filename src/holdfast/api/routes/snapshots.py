@@ -63,9 +63,9 @@ from holdfast.replay.records import (
 from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.sources.queries import sources_by_id
+from holdfast.storage.roots import locate
 from holdfast.urls import parse, url_hash
 from holdfast.warc.reader import DamagedWarc, read_warcinfo
-from holdfast.warc.roots import locate
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hidden_captures import hidden_addresses
 from holdfast.withdrawals.viewers import viewer

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from holdfast.errors import Invalid, NotFound
-from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.storage.disk import disk_error, write_whole
 
 ROOTS = "warc-roots.json"
 _TYPE = "holdfast-warc-roots"
@@ -144,12 +144,6 @@ def _add(path: Path, folder: Path) -> None:
         # Read it without the cache: an unreadable list must not be overwritten as if it were empty.
         known = _read.__wrapped__(path, 0, 0) if path.exists() else ()
         kept = [str(root) for root in known if not root.is_relative_to(folder)]
-        fresh = path.with_name(f".{ROOTS}.new")
-        with fresh.open("w") as file:
-            json.dump({"type": _TYPE, "roots": sorted({*kept, str(folder)})}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-        sync_directory(path.parent)
+        write_whole(path, json.dumps({"type": _TYPE, "roots": sorted({*kept, str(folder)})}, indent=1).encode())
     finally:
         os.close(lock)

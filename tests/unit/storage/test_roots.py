@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.warc.roots import ROOTS, StrayFile, locate, may_lie_at, placed, record_root, recorded_roots
+from holdfast.storage.roots import ROOTS, StrayFile, locate, may_lie_at, placed, record_root, recorded_roots
 
 
 def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> None:
