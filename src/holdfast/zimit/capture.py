@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 from holdfast import log
+from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
-from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.runfile import own_command
 from holdfast.sources.config import HTTP_WARC_OPTIONS
 from holdfast.warc.reader import read_records
@@ -20,8 +21,9 @@ from holdfast.zimit.docker import ask, crawl_environment
 from holdfast.zimit.errors import CaptureUnavailable
 from holdfast.zimit.flags import Backend, Options
 from holdfast.zimit.outcome import EndState
+from holdfast.zimit.output_directory import json_object
 from holdfast.zimit.passthrough import zimit_flags
-from holdfast.zimit.stage import Tools
+from holdfast.zimit.stage import StageLog, Tools
 from holdfast.zimit.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 
 _SCOPES = {"page-spa": "page", "custom": "page"}
@@ -61,87 +63,64 @@ def capture(tools: Tools, backend: Backend) -> EndState:
     # They only affect zimit's browser or its ZIM.
     if ignored := sorted({flag.name for flag in tools.options.zimit} - HTTP_WARC_OPTIONS.keys()):
         log.get().warning("capture.flags_unheeded", backend=backend.value, flags=ignored)
-    return _HttpCapture(tools).run()
+    folder = tools.options.output_dir / FALLBACK_NAMES[0]
+    last_lines = deque[bytes](maxlen=1)
+    output = tools.create_logs(
+        "http_warc_capture", lambda line: last_lines.append(line) if line.startswith(b'{"execution"') else None
+    )
+    folder.mkdir(exist_ok=True)
+    tools.state.update()
+    crawl, asked = output.start(crawl_command(tools.options), crawl_environment()), 0
+    while not output.is_over:
+        # A second request goes on to the crawl as well: it then hands back at once.
+        asked = tools.stop_request.requests
+        crawl.ask_to_end(asked)
+        if not tools.stop_request.wait(tools.times.status_every):
+            _note_statistics(output, tools.clock, _status(folder))
+    code = crawl.wait()
+    pages = _note_statistics(output, tools.clock, json_object(last_lines[-1]) if last_lines else {})
+    output.close(_ANSWER_S)
+    # Also after a failure: captured files get their stable names, whatever the exit code.
+    captured = warcs_in([folder / "archive"])
+    consolidate(tools.options.output_dir, captured, tools.clock)
+    log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
+    if asked:
+        return EndState.STOPPED
+    # A site that answers every request with an error page is not captured.
+    good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
+    return EndState.SUCCESS if good else EndState.FAILED
 
 
-class _HttpCapture:
-    def __init__(self, tools: Tools) -> None:
-        self._tools, self._options = tools, tools.options
-        self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
-        self._answer: list[bytes] = []
-        self._output = tools.create_logs("http_warc_capture", self._hear)
+def _status(folder: Path) -> Any:
+    """Return the running crawl's own status; None if it does not answer."""
+    command = own_command("status", "--json", "--home", str(folder / "home"))
+    try:
+        return json_object(ask(command, crawl_environment(), _ANSWER_S).stdout)["executions"][0]
+    except (OSError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
+        return None
 
-    def run(self) -> EndState:
-        self._folder.mkdir(exist_ok=True)
-        self._tools.state.add_temp_dir(self._folder)
-        crawl = self._output.start(crawl_command(self._options), crawl_environment())
-        stopped = self._watch(crawl)
-        code = crawl.wait()
-        pages = self._last_pages()
-        self._output.close(_ANSWER_S)
-        # Also after a failure: captured files get their stable names, whatever the exit code.
-        captured = warcs_in([self._folder / "archive"])
-        consolidate(self._options.output_dir, captured, self._tools.clock)
-        log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
-        if stopped:
-            return EndState.STOPPED
-        # A site that answers every request with an error page is not captured.
-        good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
-        return EndState.SUCCESS if good else EndState.FAILED
 
-    def _watch(self, crawl: ChildProcess) -> bool:
-        """Report statistics until the crawl ends; return whether a stop was requested."""
-        asked = 0
-        while not self._output.is_over:
-            # A second request goes on to the crawl as well: it then hands back at once.
-            asked = self._tools.stop_request.requests
-            crawl.ask_to_end(asked)
-            if not self._tools.stop_request.wait(self._tools.times.status_every):
-                self._report()
-        return asked > 0
-
-    def _report(self) -> None:
-        command = own_command("status", "--json", "--home", str(self._folder / "home"))
-        try:
-            found = json.loads(ask(command, crawl_environment(), _ANSWER_S).stdout)["executions"][0]
-            self._output.note(self._statistics(found))
-        except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
-            return
-
-    def _last_pages(self) -> int:
-        try:
-            found = json.loads(self._answer[-1])
-            self._output.note(self._statistics(found))
-            return int(found["pages"])
-        except (ValueError, KeyError, IndexError, TypeError):
-            return 0
-
-    def _statistics(self, found: dict[str, Any]) -> str:
+def _note_statistics(output: StageLog, clock: Clock, found: Any) -> int:
+    """Log a status of our own crawler like zimit's statistics; return its pages, 0 if it is no status."""
+    try:
         pages, queue = int(found["pages"]), int(found["queue"])
         bad = sum(count for word, count in dict(found["outcomes"]).items() if word not in ("success", "excluded"))
-        details = {
-            "crawled": pages,
-            "total": pages + queue + bad,
-            "pending": queue,
-            "failed": bad,
-            "limit": {"max": 0, "hit": found.get("reason") in ("max_pages", "max_bytes", "max_time")},
-            "pendingPages": [],
-            "backend": Backend.HTTP_WARC.value,
-            "captureMode": "http",
-        }
-        return json.dumps(
-            {
-                "timestamp": self._tools.clock.now().isoformat(),
-                "logLevel": "info",
-                "context": "crawlStatus",
-                "message": "Crawl statistics",
-                "details": details,
-            }
-        )
-
-    def _hear(self, line: bytes) -> None:
-        if line.startswith(b'{"execution"'):
-            self._answer.append(line)
+        hit = found.get("reason") in ("max_pages", "max_bytes", "max_time")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0
+    details = {
+        "crawled": pages,
+        "total": pages + queue + bad,
+        "pending": queue,
+        "failed": bad,
+        "limit": {"max": 0, "hit": hit},
+        "pendingPages": [],
+        "backend": Backend.HTTP_WARC.value,
+        "captureMode": "http",
+    }
+    said = {"logLevel": "info", "context": "crawlStatus", "message": "Crawl statistics", "details": details}
+    output.note(json.dumps({"timestamp": clock.now().isoformat(), **said}))
+    return pages
 
 
 def has_html(path: Path) -> bool:

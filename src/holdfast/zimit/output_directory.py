@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import datetime
@@ -211,19 +211,15 @@ def temp_dirs_in(output_dir: Path) -> list[Path]:
         found = list(output_dir.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return _by_age(path for path in found if is_temp_dir(path, output_dir))
+    temp_dirs = (path for path in found if is_temp_dir(path, output_dir))
+    return sorted(temp_dirs, key=lambda path: (_changed_at(path), path.name))
 
 
 def remove_temp_dirs(output_dir: Path, folders: Iterable[Path]) -> None:
     """Delete temporary directories of this output directory, and nothing else."""
     for folder in folders:
-        # Asked again for each: the state file may name any path.
         if is_temp_dir(folder, output_dir):
             shutil.rmtree(folder)
-
-
-def _by_age(paths: Iterable[Path]) -> list[Path]:
-    return sorted(dict.fromkeys(paths), key=lambda path: (_changed_at(path), path.name))
 
 
 def _changed_at(path: Path) -> float:
@@ -243,20 +239,25 @@ def no_errors() -> dict[str, int]:
 
 @dataclass(slots=True, kw_only=True)
 class CrawlState:
-    """Workers, temporary directories and countermeasures so far."""
+    """Workers and countermeasures so far; the file also lists the temporary directories, which nothing reads back."""
 
     output_dir: Path
     initial_workers: int
     current_workers: int
-    temp_dirs: list[Path] = field(default_factory=list)
     vpn_rotations_done: int = 0
     worker_reductions_done: int = 0
     container_restarts_done: int = 0
     errors: dict[str, int] = field(default_factory=no_errors)
     awaits_build: bool = False
     """Whether the crawl is finished and only the ZIM is missing, so that the next run only builds."""
+    replaced: Collection[Path] = ()
+    """Temporary directories of a crawl that is being overwritten: its queue is not resumed."""
     guard: Callable[[], None] = lambda: None
     """Called before each write; raises if the directory is no longer the same one."""
+
+    @property
+    def temp_dirs(self) -> list[Path]:
+        return [path for path in temp_dirs_in(self.output_dir) if path not in self.replaced]
 
     @property
     def path(self) -> Path:
@@ -267,8 +268,6 @@ class CrawlState:
         for name, value in changes.items():
             setattr(self, name, value)
         self.guard()
-        # Without those that were deleted.
-        self.temp_dirs = _by_age(path for path in self.temp_dirs if is_temp_dir(path, self.output_dir))
         content = {
             "current_workers": self.current_workers,
             "initial_workers": self.initial_workers,
@@ -283,13 +282,6 @@ class CrawlState:
             why = f"cannot write {self.path} (errno {exc.errno}: {exc.strerror})"
             raise StateUnwritable(f"{why}; mend that, and run this again") from exc
 
-    def add_temp_dir(self, path: Path) -> bool:
-        """Record a temporary directory; return False if it does not belong to this output directory."""
-        found = _canonical(path, self.output_dir)
-        if found is not None and found not in self.temp_dirs:
-            self.update(temp_dirs=[*self.temp_dirs, found])
-        return found is not None
-
     def reset_adaptation(self) -> None:
         """Start a new phase, not saved yet: all workers, no countermeasures used."""
         self.current_workers, self.errors = self.initial_workers, no_errors()
@@ -297,16 +289,16 @@ class CrawlState:
             setattr(self, name, 0)
 
     def forget(self) -> None:
-        """Delete the state file and reset all fields."""
+        """Delete the state file and reset all fields; temporary directories that exist count as replaced."""
         self.path.unlink(missing_ok=True)
-        self.temp_dirs, self.awaits_build = [], False
+        self.replaced, self.awaits_build = temp_dirs_in(self.output_dir), False
         self.reset_adaptation()
 
 
 def load_state(output_dir: Path, workers: int) -> CrawlState:
     """Load the state of an output directory, with at most `workers` workers.
 
-    A missing or unreadable file gives an empty state; temporary directories are those that exist, oldest first.
+    A missing or unreadable file gives an empty state.
     """
     output_dir = output_dir.resolve()
     content = _read(output_dir / STATE_NAME)
@@ -321,16 +313,7 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
     counts = content.get("error_counts")
     if isinstance(counts, dict):
         state.errors = {kind: _count(counts, kind, 0) for kind in no_errors()}
-    listed = content.get("temp_dirs_host_paths")
-    if isinstance(listed, list):
-        named = [Path(entry) for entry in listed if isinstance(entry, str) and entry and "\0" not in entry]
-        state.temp_dirs = _by_age(path for one in named if (path := _canonical(one, output_dir)) is not None)
     return state
-
-
-def _canonical(path: Path, output_dir: Path) -> Path | None:
-    found = output_dir / path.name
-    return found if path.resolve().parent == output_dir and is_temp_dir(found, output_dir) else None
 
 
 def _read(path: Path) -> dict[str, Any]:

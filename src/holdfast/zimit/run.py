@@ -262,9 +262,6 @@ class ToolRun:
             reset(self._state, self._tools.clock)
         elif mode is not RunMode.RESUME:
             self._state.reset_adaptation()
-        if mode is not RunMode.OVERWRITE:
-            for folder in temp_dirs_in(output_dir):
-                self._state.add_temp_dir(folder)
         self._state.update()
         log.get().info("run.begins", mode=mode.value, workers=self._state.current_workers, warcs=self._found.warcs)
         return mode
@@ -309,7 +306,8 @@ class ToolRun:
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
         folder = None if end is EndState.DOCKER_START else announced_temp_dir(log_path, self._options.output_dir)
-        if folder is not None and self._state.add_temp_dir(folder):
+        self._state.update()
+        if folder is not None and folder in self._state.temp_dirs:
             keep_resume(self._options.output_dir, candidates([folder]))
         return end, log_path
 

@@ -39,7 +39,7 @@ def test_load_state_returns_defaults_when_file_is_invalid(tmp_path: Path, text: 
     assert load_state(tmp_path, 2).current_workers == 2
 
 
-def test_temporary_directories_are_canonical_existing_once_and_by_age(tmp_path: Path) -> None:
+def test_temp_dirs_are_those_of_the_directory_by_age_without_replaced_ones(tmp_path: Path) -> None:
     job = tmp_path / "job"
     job.mkdir()
     for age, name in enumerate((".tmpb", ".tmpa")):
@@ -48,28 +48,20 @@ def test_temporary_directories_are_canonical_existing_once_and_by_age(tmp_path: 
     (tmp_path / ".tmpoutside").mkdir()
     (job / "plain").mkdir()
     (job / ".tmplink").symlink_to(tmp_path / ".tmpoutside")
-    names = [
-        job / ".tmpa",
-        job / ".tmpb",
-        job / "." / ".tmpa",
-        job / ".tmpgone",
-        tmp_path / ".tmpoutside",
-        job / "plain",
-    ]
-    _write(job, temp_dirs_host_paths=[*map(str, names), str(job / ".tmplink"), 7, ""])
+    _write(job, temp_dirs_host_paths=[str(tmp_path / ".tmpoutside"), str(job / "plain"), 7, ""])
 
     state = load_state(job, 1)
 
     assert state.temp_dirs == [job / ".tmpb", job / ".tmpa"]
-    assert not state.add_temp_dir(tmp_path / ".tmpoutside")
-    assert not state.add_temp_dir(job / ".tmplink")
+    state.forget()
+    (job / ".tmpc").mkdir()
+    assert state.temp_dirs == [job / ".tmpc"]
 
 
 def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
     state = load_state(tmp_path, 3)
     (tmp_path / ".tmpx").mkdir()
 
-    assert state.add_temp_dir(tmp_path / ".tmpx")
     state.update(current_workers=2, worker_reductions_done=1)
     state.update(container_restarts_done=1, vpn_rotations_done=1)
 
