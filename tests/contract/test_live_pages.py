@@ -16,18 +16,18 @@ from sqlalchemy import func, select
 
 from holdfast.changes.pairs import TextMode
 from holdfast.config import PolitenessSettings, Settings
-from holdfast.crawl.recovery import recover
-from holdfast.crawl.requests import DomainBusy, RobotsDenied
-from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
-from holdfast.errors import AddressForbidden, Invalid
-from holdfast.operations import live_pages
-from holdfast.operations.live_pages import (
+from holdfast.crawl import live_pages
+from holdfast.crawl.live_pages import (
     LiveFailed,
     LiveTooLarge,
     compare_live,
     extract,
     fetch_live,
 )
+from holdfast.crawl.recovery import recover
+from holdfast.crawl.requests import DomainBusy, RobotsDenied
+from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
+from holdfast.errors import AddressForbidden, Invalid
 from holdfast.processes.owners import VISITOR, OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.contact import remember_contact

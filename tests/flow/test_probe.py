@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.operations.probing import BROWSERS, ask_with_browser, browser_command
+from holdfast.crawl.probing import BROWSERS, ask_with_browser, browser_command
 from holdfast.urls import parse
 from tests import needs
 from tests.flow.commands import Terminal

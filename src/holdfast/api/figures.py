@@ -24,12 +24,12 @@ from holdfast.frontier.domains import largest_domains, newest_page
 from holdfast.frontier.figures import FrontierFigures, SelectedFrontier, frontier_figures
 from holdfast.index import capture_queries
 from holdfast.index.capture_queries import RepresentativeCaptures, SourceTotal
+from holdfast.index.stored_files import kept_by_source
 from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, execution, scanned_storage
 from holdfast.jobs.views.recorded import CrawlTotals, active_workers, crawl_totals, read_recorded
 from holdfast.jobs.views.run_report import RunReport, run_report
 from holdfast.metrics import RecordedCrawls, StorageFigures
-from holdfast.operations.overview_queries import kept_by_source
 from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
 from holdfast.withdrawals.visibility import hidden_sources

@@ -135,7 +135,7 @@ def crawl(
         print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
         # Import it by name: it loads the whole fetcher and parser, which only the crawl processes need.
-        found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
+        found = importlib.import_module("holdfast.crawl.probing").dry_run(plan, settings)
         return Done(found, _dry_lines(found))
     with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
         processes = workers or plan.busy_processes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -12,11 +11,10 @@ from holdfast.cli.formatting import text
 from holdfast.cli.resource import Done, runnable
 from holdfast.cli.seeds import check_reachable, find_contact
 from holdfast.config import Settings
-from holdfast.crawl.requests import open_polite_client
+from holdfast.crawl.requests import read_robots
 from holdfast.frontier.explain import DEFAULT_LIMIT, MAX_LIMIT, ExplainRequest
 from holdfast.frontier.explain_records import ExplainedAttempt, ExplainedSnapshot, Explanation
 from holdfast.records import encode
-from holdfast.sources.plan import CrawlPlan
 from holdfast.types import RobotsRecord
 from holdfast.urls import parse_seed
 from holdfast.wiring.archive import Archive
@@ -50,14 +48,8 @@ def explain(
 def _read_robots(settings: Settings, given: str) -> RobotsRecord:
     """Fetch the robots.txt of a URL now, with the user agent and the delay of a crawl."""
     networks = check_reachable(settings, [given])
-    url = parse_seed(given)
-    agent = CrawlPlan(seeds=(url.fetch,), contact=find_contact(settings, has_option=False)).agent()
-
-    async def ask() -> RobotsRecord:
-        async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as client:
-            return await client.robots(url)
-
-    return asyncio.run(ask())
+    contact = find_contact(settings, has_option=False)
+    return read_robots(settings, [parse_seed(given)], contact=contact, networks=networks)[0]
 
 
 def _sections(found: Explanation) -> Iterator[str]:

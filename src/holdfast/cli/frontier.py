@@ -17,12 +17,12 @@ from holdfast.cli.printing import picked
 from holdfast.cli.report import find_execution
 from holdfast.cli.resource import Done, Listing, Reading, Rows, command
 from holdfast.config import Settings
+from holdfast.crawl.recovery import recover_frontier
 from holdfast.frontier import actions, requeueing
 from holdfast.frontier.added_urls import AddingUrls, AddReceipt, AddRequest
 from holdfast.frontier.attempts import UrlFilter, UrlStatus, each_url, queued_url
 from holdfast.frontier.domains import left_out_hosts
 from holdfast.frontier.figures import select_frontier
-from holdfast.operations.crawl_actions import recover_frontier
 from holdfast.types import UrlKind
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import open_archive

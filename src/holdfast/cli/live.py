@@ -16,9 +16,9 @@ from holdfast.cli.resource import Done, command
 from holdfast.cli.seeds import find_contact
 from holdfast.clock import digits14
 from holdfast.config import Settings
+from holdfast.crawl.live_pages import comparable_snapshot, compare_live, extract, fetch_live
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.operations.live_pages import comparable_snapshot, compare_live, extract, fetch_live
 from holdfast.records import Spelling, encode
 from holdfast.replay import finding
 from holdfast.wiring.archive import Archive

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,12 +14,11 @@ from holdfast.cli.parameters import Contact, Networks
 from holdfast.cli.printing import Done, runnable
 from holdfast.cli.seeds import check_reachable
 from holdfast.config import Settings
-from holdfast.crawl.requests import open_polite_client, rules_of
+from holdfast.crawl.requests import read_robots, rules_of
 from holdfast.errors import Invalid
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.robots import RobotsFile
 from holdfast.sources.contact import known_contact
-from holdfast.sources.plan import CrawlPlan
 from holdfast.types import RobotsAnswer, RobotsRecord
 from holdfast.urls import Url, parse_seed
 
@@ -42,18 +40,12 @@ def robots(
     else:
         # Reject a private address before connecting, as a crawl does.
         networks = check_reachable(settings, urls, allow_network)
-        states = asyncio.run(_ask(settings, targets, networks, contact or known_contact(settings)))
+        who = contact or known_contact(settings)
+        if who is None:
+            raise Invalid("no contact for requests; give one with --contact, or read a file with --file")
+        states = read_robots(settings, targets, contact=who, networks=networks)
         answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]
     return Done(answers[0] if len(answers) == 1 else answers, map(_sentence, answers))
-
-
-async def _ask(settings: Settings, urls: list[Url], networks: list[str], contact: str | None) -> list[RobotsRecord]:
-    if contact is None:
-        raise Invalid("no contact for requests; give one with --contact, or read a file with --file")
-    # Use the user agent of a crawl, with its contact: sites may serve another robots.txt to others.
-    agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
-    async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
-        return [await solo.robots(url) for url in urls]
 
 
 def _read(file: Path, agent: str) -> RobotsFile:

@@ -16,9 +16,9 @@ from holdfast.cli.parameters import Code, Contact, command_group, leaves, one_of
 from holdfast.cli.resource import Done, Listing, Reading, Rows, Writing, command
 from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
+from holdfast.crawl.survey import SiteSurvey, survey_site
 from holdfast.errors import Invalid
 from holdfast.jobs.administration import source_jobs
-from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text

@@ -32,6 +32,7 @@ from holdfast.cli.runner import example
 from holdfast.cli.seeds import check_reachable, find_contact
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
+from holdfast.crawl.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.crawl.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.administration.maintenance import attach_zim, make_due
@@ -39,7 +40,6 @@ from holdfast.jobs.imports import register_directory
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import execution as one_execution
-from holdfast.operations.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.sources.config import read_config
 from holdfast.sources.plan import CrawlPlan
 from holdfast.sources.queries import find_source

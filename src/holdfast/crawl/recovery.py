@@ -13,6 +13,7 @@ from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import to_micros
+from holdfast.db.audit_events import append_event
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.processes.owners import (
@@ -25,6 +26,7 @@ from holdfast.processes.owners import (
     delete_ended_visitors,
 )
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
+from holdfast.records import Operator, record
 from holdfast.storage.roots import locate
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
@@ -193,6 +195,43 @@ def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryRep
         else:
             files.discard_file(tx, file.id)
     return never_used
+
+
+LEASE_AGE_S = 900.0
+"""Age from which `frontier recover` releases an expired lease: far beyond a lease's 60 s, so its owner is dead."""
+
+
+@record
+class RecoverReceipt:
+    """Leases and files of dead processes that were released and repaired."""
+
+    recovered: Operator[int]
+    """Domains that can be crawled again."""
+    processes: Operator[int]
+    """Dead processes that were cleaned up."""
+    files: Operator[list[str]]
+    """WARC files that were repaired and sealed."""
+    orphan_records: Operator[int]
+    """Records that stay in the files and will be fetched again."""
+
+
+def recover_frontier(runtime: Runtime, *, minutes: float | None) -> RecoverReceipt:
+    """Release everything that no live process holds, and leases that expired `minutes` (or `LEASE_AGE_S`) ago."""
+    cleaned = recover(runtime)
+    # Younger leases may belong to another machine's process that lost the database only briefly.
+    age_s = LEASE_AGE_S if minutes is None else minutes * 60.0
+    expired = runtime.frontier.recover(older_than_s=age_s)
+    done = RecoverReceipt(
+        recovered=cleaned.domains + expired,
+        processes=cleaned.owners,
+        files=list(cleaned.repaired),
+        orphan_records=cleaned.orphans,
+    )
+    if done.recovered or done.processes:
+        with runtime.raw_db.write() as tx:
+            subject, detail = "frontier", {"domains": done.recovered, "processes": done.processes, "files": done.files}
+            append_event(tx, runtime.clock, action="frontier.recovered", subject=subject, detail=detail)
+    return done
 
 
 def discard(runtime: Runtime, execution_id: int) -> int:

@@ -1,5 +1,5 @@
-"""A few polite requests outside any crawl, for `holdfast robots`, dry runs and probes. Same guard, same leases,
-same delays.
+"""A few polite requests outside any crawl: surveys, live pages, dry runs, probes, `holdfast robots`. Same guard,
+same leases, same delays.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.frontier.politeness import delay_between
 from holdfast.processes.owners import VISITOR, OwnerProcess
 from holdfast.processes.runfile import RunFile
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import (
     DomainLease,
     DomainUpdate,
@@ -494,6 +495,19 @@ async def open_polite_client(
         finally:
             await client.close()
             await public.close()
+
+
+def read_robots(
+    settings: Settings, urls: Sequence[Url], *, contact: str, networks: Sequence[str]
+) -> list[RobotsRecord]:
+    """Fetch the robots.txt of each URL's origin now, with the user agent of a crawl: sites may serve others another."""
+    agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
+
+    async def read() -> list[RobotsRecord]:
+        async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as client:
+            return [await client.robots(url) for url in urls]
+
+    return asyncio.run(read())
 
 
 def rules_of(state: RobotsRecord, agent: str) -> RobotsFile:

@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
 
+from holdfast.config import Settings
 from holdfast.crawl.recovery import discard, recover
 from holdfast.jobs import execution_queries, executions
 from holdfast.processes.owners import GONE, OwnerProcess, living_owners
 from holdfast.processes.runfile import RunFile
 from holdfast.records import Operator, record
 from holdfast.types import Outcome
-from holdfast.wiring import Runtime
+from holdfast.wiring import Runtime, open_runtime
 
 
 @record
@@ -45,6 +46,23 @@ class StoppingExecution:
         if self.is_silent:
             return f"{run} is held by {self.holder}, {heard}: a worker that takes it over ends it"
         return f"{run} is still draining at {self.holder}, {heard}; check again with: holdfast status"
+
+
+@record
+class StopReceipt:
+    """Executions that received a stop request."""
+
+    execution_ids: Operator[list[int]]
+    held: Operator[list[StoppingExecution]]
+    """Executions that have not ended yet."""
+
+
+def stop_execution(settings: Settings, execution_id: int, *, discard: bool) -> StopReceipt:
+    """Request an execution to drain, or to be discarded; raise NotFound."""
+    with open_runtime(settings) as runtime:
+        ids = ask_to_stop(runtime, execution_id=execution_id, cancel=discard)
+        held = still_held(runtime, ids)
+    return StopReceipt(execution_ids=ids, held=held)
 
 
 def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> list[int]:

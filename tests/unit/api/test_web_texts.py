@@ -12,13 +12,13 @@ import pytest
 from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.config.showing import walk
+from holdfast.crawl.survey import SurveyWarning
 from holdfast.db.audit_events import AuditAction
 from holdfast.editions.edition_view import Acceptance, EditionStatus
 from holdfast.frontier import outcome_words
 from holdfast.jobs.endings import RULES
 from holdfast.jobs.pauses import WaitCode
 from holdfast.jobs.states import JobAction, State
-from holdfast.operations.survey import SurveyWarning
 from holdfast.sources.config import SourceConfig
 from holdfast.types import Outcome
 from holdfast.urls import ScopeKind, scope

@@ -11,12 +11,12 @@ import pytest
 
 from holdfast.config import FetchSettings, PolitenessSettings, Settings
 from holdfast.crawl import outcomes
+from holdfast.crawl import survey as flow
+from holdfast.crawl.live_pages import LiveFailed
 from holdfast.crawl.requests import DomainBusy
+from holdfast.crawl.survey import SiteSurvey, survey_site
 from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.frontier.control import DomainUpdate
-from holdfast.operations import survey as flow
-from holdfast.operations.live_pages import LiveFailed
-from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.processes.owners import VISITOR, OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.codes import free_code

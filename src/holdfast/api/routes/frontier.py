@@ -32,6 +32,8 @@ from holdfast.api.schemas.lists import (
 from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
 from holdfast.clock import Clock
+from holdfast.crawl.recovery import RecoverReceipt
+from holdfast.crawl.recovery import recover_frontier as recover_expired
 from holdfast.errors import Invalid
 from holdfast.frontier.actions import ClearReceipt, clear, domain_of
 from holdfast.frontier.added_urls import MOST_URLS, AddingUrls, AddReceipt, AddRequest
@@ -45,8 +47,6 @@ from holdfast.frontier.domains import (
 )
 from holdfast.frontier.figures import FrontierFigures, select_frontier
 from holdfast.frontier.requeueing import RequeueReceipt, RequeueStatus, requeue
-from holdfast.operations.crawl_actions import RecoverReceipt
-from holdfast.operations.crawl_actions import recover_frontier as recover_expired
 from holdfast.types import Outcome, UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring import jobs

@@ -23,13 +23,7 @@ from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.changes.pairs import TextMode
 from holdfast.changes.records import LiveComparison, LiveFetch, compared_snapshot, text_diff
-from holdfast.db.audit_events import acting
-from holdfast.db.models import Snapshot
-from holdfast.frontier.added_urls import AddedPlace, AddRequest
-from holdfast.index.queries import document_of
-from holdfast.jobs.imports import job_names
-from holdfast.jobs.store import execution_name
-from holdfast.operations.live_pages import (
+from holdfast.crawl.live_pages import (
     FetchedPage,
     LivePage,
     comparable_snapshot,
@@ -37,7 +31,13 @@ from holdfast.operations.live_pages import (
     extract,
     fetch_live,
 )
-from holdfast.operations.survey import SiteSurvey, survey_site
+from holdfast.crawl.survey import SiteSurvey, survey_site
+from holdfast.db.audit_events import acting
+from holdfast.db.models import Snapshot
+from holdfast.frontier.added_urls import AddedPlace, AddRequest
+from holdfast.index.queries import document_of
+from holdfast.jobs.imports import job_names
+from holdfast.jobs.store import execution_name
 from holdfast.records import from_row
 from holdfast.sources.contact import contact_of
 from holdfast.sources.queries import SiteSource, site_of, sources_by_id

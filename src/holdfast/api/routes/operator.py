@@ -27,29 +27,27 @@ from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.config.showing import SettingOrigin, SettingRecord, settings_in_force
+from holdfast.crawl.stopping import StopReceipt, stop_execution
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
 from holdfast.index.leases import latest_runs
-from holdfast.jobs.administration.adhoc_crawls import begin_crawl
-from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run
-from holdfast.jobs.states import state_of
-from holdfast.operations import overview_queries as queries
-from holdfast.operations.crawl_actions import stop_execution
-from holdfast.operations.long_running import OperationKind
-from holdfast.operations.overview import (
+from holdfast.index.stored_files import (
     BrokenFile,
+    DayBytes,
     FileIndexing,
-    IndexOverview,
     IndexState,
-    ProcessKind,
-    ProcessRecord,
-    SearchIndexState,
-    StartedCrawl,
-    StopReceipt,
-    StorageState,
-    VolumeRecord,
+    SourceBytes,
+    broken_files,
+    files_by_index_state,
+    kept_by_source,
+    sealed_by_day,
 )
+from holdfast.jobs.administration.adhoc_crawls import StartedCrawl, begin_crawl
+from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run
+from holdfast.jobs.views import processes
+from holdfast.jobs.views.processes import ProcessKind, ProcessRecord
+from holdfast.operations.long_running import OperationKind
 from holdfast.operations.queries import latest_of_kinds, outstanding_bytes
 from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.operations.stores import CleanReceipt, CleanTarget, StoreSizes, clean, weigh
@@ -57,10 +55,62 @@ from holdfast.operations.uploads import uploads_folder
 from holdfast.processes.disk import is_low
 from holdfast.processes.owners import GONE, OwnerRow, OwnerState, judged
 from holdfast.processes.runfile import parsed_attempts
-from holdfast.records import from_row
+from holdfast.records import Operator, from_row, record
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory
 from holdfast.wiring import open_runtime
+
+
+@record
+class VolumeRecord:
+    """A disk that holds part of the archive."""
+
+    holds: Operator[list[str]]
+    """Contents: home, warcs, database, uploads."""
+    total_bytes: Operator[int]
+    free_bytes: Operator[int]
+    is_low: Operator[bool]
+    """Whether less is free than HOLDFAST_DISK_FREE_BYTES and HOLDFAST_DISK_FREE_PERCENT require."""
+
+
+@record
+class StorageState:
+    """Disk space and its use."""
+
+    volumes: Operator[list[VolumeRecord]]
+    sources: Operator[list[SourceBytes]]
+    """Largest first."""
+    warc_files: Operator[int]
+    warc_bytes: Operator[int]
+    growth: Operator[list[DayBytes]]
+    """By day, oldest first; days without sealed files are omitted."""
+    uploads_outstanding_bytes: Operator[int]
+    """Bytes of open uploads still to be received."""
+    last_verification: Operator[OperationRecord | None]
+
+
+@record
+class SearchIndexState:
+    """State of the search index."""
+
+    exists: Operator[bool]
+    generation: Operator[str | None]
+    waiting: Operator[int]
+    """Changes not yet in the index, counted up to 10,000."""
+    oldest_waiting_at: Operator[datetime | None]
+    last_rebuild: Operator[OperationRecord | None]
+
+
+@record
+class IndexOverview:
+    """Indexing progress of the archive."""
+
+    files: Operator[dict[IndexState, int]]
+    """Sealed WARC files by state; always all four states."""
+    reading: Operator[list[FileIndexing]]
+    last_rebuild: Operator[OperationRecord | None]
+    search: Operator[SearchIndexState]
+
 
 router = LazyRouter(prefix="/api/admin", tags=["operations"])
 _DOMAINS = 10
@@ -77,7 +127,7 @@ def list_workers(
 ) -> Piece[ProcessRecord]:
     """Return the running processes of all machines by id, each with its execution and current pages."""
     after = decode_id(cursor) or 0
-    rows = [row for row in queries.open_owners(session) if row.id > after]
+    rows = [row for row in processes.open_owners(session) if row.id > after]
     if kind is not None:
         rows = [row for row in rows if _kind(row.kind) is kind]
     rest = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
@@ -85,10 +135,10 @@ def list_workers(
     folder, now = archive.home.resolve() / "run", archive.now(session)
     seen = {row.id: judged(_owner(row), folder, silent_since=now - GONE) for row in shown}
     attempts = {row.id: parsed_attempts(seen[row.id].run_path) for row in shown}
-    urls = queries.addresses_of(session, {one for found in attempts.values() for one in found})
-    held = queries.held_executions(session)
+    urls = processes.addresses_of(session, {one for found in attempts.values() for one in found})
+    held = processes.held_executions(session)
     own = {row.id: [row.execution_id] if row.execution_id else held.get(_name(row), []) for row in shown}
-    runs = queries.executions_at_work(session, {one for found in own.values() for one in found})
+    runs = processes.executions_at_work(session, {one for found in own.values() for one in found})
     items = [
         from_row(
             ProcessRecord,
@@ -99,7 +149,7 @@ def list_workers(
             age_seconds=_seconds(now, row.started_at),
             silent_seconds=_seconds(now, row.heartbeat_at),
             executions=[runs[one] for one in own[row.id] if one in runs],
-            domains=queries.domains_held(session, row.id, limit=_DOMAINS),
+            domains=processes.domains_held(session, row.id, limit=_DOMAINS),
             urls=[urls[one] for one in attempts[row.id] if one in urls],
         )
         for row in shown
@@ -147,14 +197,14 @@ def list_settings(
 @router.get("/storage-state", Permission.WATCH)
 def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
     """Return the free space, the size of the stores, and the result of the last verification."""
-    kept = queries.kept_by_source(session)
+    kept = kept_by_source(session)
     verified = latest_of_kinds(session, [OperationKind.VERIFY.value]).get(OperationKind.VERIFY.value)
     return StorageState(
         volumes=_volumes(archive.settings),
         sources=kept,
         warc_files=sum(one.files for one in kept),
         warc_bytes=sum(one.bytes for one in kept),
-        growth=queries.sealed_by_day(session),
+        growth=sealed_by_day(session),
         uploads_outstanding_bytes=outstanding_bytes(session),
         last_verification=_operation(verified),
     )
@@ -193,7 +243,7 @@ def _volumes(settings: Settings) -> list[VolumeRecord]:
 @router.get("/index", Permission.WATCH)
 def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
     """Return the number of files to index, the ones being indexed, and the state of the search index."""
-    counts = queries.files_by_index_state(session)
+    counts = files_by_index_state(session)
     kinds = (OperationKind.REBUILD_INDEX.value, OperationKind.REBUILD_SEARCH.value)
     rebuilt = latest_of_kinds(session, kinds)
     directory = IndexDirectory(archive.home)
@@ -221,7 +271,7 @@ def list_broken_files(
     session: SessionDep, cursor: ListCursor = None, limit: ListLimit = DEFAULT_LIMIT
 ) -> Piece[BrokenFile]:
     """Return sealed files that could not be indexed, by id, with the error."""
-    rows = queries.broken_files(session, after=decode_id(cursor) or 0, limit=limit + 1)
+    rows = broken_files(session, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 
@@ -243,10 +293,7 @@ def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, f
     """Crawl URLs once, as soon as a worker is free; without a source, their host's is used or created."""
     service = admin.job_service
     with admin.write() as session:
-        job, source, is_new = begin_crawl(
-            session, service.clock, service.actions, archive.settings, **form.model_dump()
-        )
-        started = StartedCrawl(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
+        started = begin_crawl(session, service.clock, service.actions, archive.settings, **form.model_dump())
     response.headers["Location"] = f"/api/v1/jobs/{started.job_id}"
     return started
 

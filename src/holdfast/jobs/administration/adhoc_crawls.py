@@ -17,6 +17,8 @@ from holdfast.frontier.added_urls import AddRequest
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
+from holdfast.jobs.states import State, state_of
+from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.contact import contact_of
 from holdfast.sources.queries import find_source, new_code, source_of_site
@@ -34,6 +36,17 @@ class SourceDisabled(Conflict):
         )
 
 
+@record
+class StartedCrawl:
+    """A crawl that waits for a worker."""
+
+    job_id: Operator[int]
+    """Watch it at /api/v1/jobs/{id}."""
+    source: Operator[str]
+    is_new_source: Operator[bool]
+    state: Operator[State]
+
+
 def begin_crawl(
     session: Session,
     clock: Clock,
@@ -44,8 +57,8 @@ def begin_crawl(
     source: str | None = None,
     name: str | None = None,
     config: Mapping[str, Any],
-) -> tuple[Job, Source, bool]:
-    """Queue a crawl; return its job, its source, and whether the source is new.
+) -> StartedCrawl:
+    """Queue a crawl.
 
     Without the code of a `source`, that of the first URL's host is used, or created with this display name. `config`
     overrides the source's configuration for this crawl: scope, depth, limits.
@@ -72,7 +85,8 @@ def begin_crawl(
     spec = JobSpec(
         source_id=found.id, config={**config, "seeds": list(urls)}, schedule_enabled=False, adaptive_scheduling=False
     )
-    return actions.add(session, spec, kind=ADHOC, at=clock.now()), found, is_new
+    job = actions.add(session, spec, kind=ADHOC, at=clock.now())
+    return StartedCrawl(job_id=job.id, source=found.code, is_new_source=is_new, state=state_of(job))
 
 
 def _source_of(session: Session, clock: Clock, url: str, name: str | None, scope: str | None) -> tuple[Source, bool]:

@@ -1,62 +1,71 @@
-"""Queries for the overview of the installation: processes, files to index, stored bytes."""
+"""Sealed WARC files by index state, source and day, as operators see them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from enum import StrEnum
 
 from sqlalchemy import BigInteger, func, select, type_coerce
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Domain, Execution, IndexRun, Job, Owner, Page, PageCrawl, Source, WarcFile
-from holdfast.operations.overview import ActiveExecution, BrokenFile, DayBytes, SourceBytes
-from holdfast.records import from_row
+from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
+from holdfast.records import Operator, from_row, record
 
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY = date(1970, 1, 1)
 
 
-def open_owners(session: Session, *, limit: int = 1000) -> list[Owner]:
-    """Return the processes of all machines whose rows are open, by id."""
-    return list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id).limit(limit)))
+class IndexState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    INDEXED = "indexed"
+    FAILED = "failed"
 
 
-def executions_at_work(session: Session, ids: Collection[int]) -> dict[int, ActiveExecution]:
-    rows = session.execute(
-        select(Execution.id, Execution.job_id, Source.code, Execution.state)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        .where(Execution.id.in_(sorted(ids)))
-    )
-    return {row.id: from_row(ActiveExecution, row, source=row.code) for row in rows}
+@record
+class FileIndexing:
+    """A file that is being indexed."""
+
+    file: Operator[int]
+    name: Operator[str]
+    source: Operator[str]
+    phase: Operator[str]
+    records: Operator[int]
+    pages: Operator[int]
+    bytes_done: Operator[int]
+    bytes_total: Operator[int]
+    started_at: Operator[datetime]
+    progress_at: Operator[datetime]
 
 
-def held_executions(session: Session) -> dict[str, list[int]]:
-    """Return the executions that workers hold, by the worker's name."""
-    rows = session.execute(
-        select(Job.lock_owner, Execution.id)
-        .join(Execution, Execution.job_id == Job.id)
-        .where(Job.lock_token.is_not(None), Job.lock_owner.is_not(None), Execution.state == "running")
-        .order_by(Execution.id)
-    )
-    found: dict[str, list[int]] = {}
-    for owner, execution_id in rows:
-        found.setdefault(str(owner), []).append(execution_id)
-    return found
+@record
+class BrokenFile:
+    """A sealed file that could not be indexed."""
+
+    file: Operator[int]
+    name: Operator[str]
+    source: Operator[str]
+    execution_id: Operator[int]
+    error: Operator[str | None]
 
 
-def addresses_of(session: Session, attempt_ids: Collection[int]) -> dict[int, str]:
-    rows = session.execute(
-        select(PageCrawl.id, Page.url)
-        .join(Page, Page.id == PageCrawl.page_id)
-        .where(PageCrawl.id.in_(sorted(attempt_ids)))
-    )
-    return {row[0]: row[1] for row in rows}
+@record
+class SourceBytes:
+    """Sealed WARC files of a source."""
+
+    source: Operator[str]
+    files: Operator[int]
+    bytes: Operator[int]
 
 
-def domains_held(session: Session, owner_id: int, *, limit: int) -> list[str]:
-    held = select(Domain.name).where(Domain.lease_owner == owner_id).order_by(Domain.name).limit(limit)
-    return list(session.scalars(held))
+@record
+class DayBytes:
+    """WARC files sealed on a day."""
+
+    day: Operator[date]
+    """UTC."""
+    files: Operator[int]
+    bytes: Operator[int]
 
 
 def files_by_index_state(session: Session) -> dict[str, int]:

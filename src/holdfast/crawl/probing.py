@@ -26,10 +26,9 @@ from holdfast.crawl.requests import (
     PoliteClient,
     hold_domains,
     open_polite_client,
-    rules_of,
 )
 from holdfast.errors import Invalid, Unavailable
-from holdfast.fetch import robots as robots_file
+from holdfast.frontier.explain_robots import answer_for
 from holdfast.parse import parse_page
 from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, record
@@ -280,12 +279,6 @@ async def _permission(plan: CrawlPlan, client: PoliteClient, url: Url) -> tuple[
     if plan.robots == "ignore":
         return True, "robots.txt ignored"
     state = await client.robots(url)
-    verdict = robots_file.verdict(state, state.checked_at)
-    if verdict is robots_file.RobotsVerdict.ALLOW:
-        return True, f"no robots.txt (status {state.status})"
-    if verdict is not robots_file.RobotsVerdict.RULES:
-        said = "no answer" if state.status is None else f"status {state.status}"
-        return False, f"robots.txt cannot be read ({said}), so nothing may be asked"
-    decision = rules_of(state, "holdfast").decide(url.fetch)
-    rule = f"line {decision.line}: {decision.rule}" if decision.line else "no rule matches"
-    return decision.allowed, f"robots.txt {'allows' if decision.allowed else 'forbids'} it ({rule})"
+    ruling = answer_for(url, (state,), state.checked_at)
+    by = f"line {ruling.line}: {ruling.rule}" if ruling.line else ruling.reason
+    return ruling.allowed, f"robots.txt {'allows' if ruling.allowed else 'forbids'} it ({by})"

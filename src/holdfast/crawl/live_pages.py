@@ -7,7 +7,8 @@ Limits: 8 s in total, 4 redirects, 2 MB compressed or decompressed, 4 concurrent
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -93,6 +94,24 @@ class LivePage(NamedTuple):
         }
 
 
+@contextmanager
+def live_turn(url: Url, networks: Iterable[str]) -> Iterator[None]:
+    """Hold a permit to request a site while a client waits.
+
+    Raise AddressForbidden for an address outside `networks` that is not public, and LiveBusy if no permit is free.
+    """
+    try:
+        demand_public(url, AddressGuard(tuple(map(ip_network, networks))))
+    except UrlRefused as exc:
+        raise AddressForbidden(str(exc)) from exc
+    if not TURNS.acquire(blocking=False):
+        raise LiveBusy
+    try:
+        yield
+    finally:
+        TURNS.release()
+
+
 def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequence[str] = ()) -> LivePage:
     """Fetch a page live. Blocks for up to 8 s; stores nothing. A redirect to another host must be public.
 
@@ -102,17 +121,10 @@ def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequ
     url = parse_seed(address)
     allowed = [*map(str, settings.allow_networks), *networks]
     try:
-        demand_public(url, AddressGuard(tuple(map(ip_network, allowed))))
-    except UrlRefused as exc:
-        raise AddressForbidden(str(exc)) from exc
-    if not TURNS.acquire(blocking=False):
-        raise LiveBusy
-    try:
-        answer = asyncio.run(_get(settings, url, contact, allowed))
+        with live_turn(url, allowed):
+            answer = asyncio.run(_get(settings, url, contact, allowed))
     except TimeoutError:
         raise LiveFailed(f"{url.fetch} did not answer within {LIMIT_S:g} s; try again later") from None
-    finally:
-        TURNS.release()
     if answer is None:
         raise LiveFailed(f"{url.fetch} redirects more than {_LIMITS.redirects} times; use the address where it ends")
     if isinstance(answer, FetchFailed):

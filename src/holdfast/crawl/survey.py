@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from holdfast.config import Settings
+from holdfast.crawl.live_pages import LiveFailed, live_turn
 from holdfast.crawl.outcomes import follow
 from holdfast.crawl.requests import (
     DocumentLimits,
@@ -29,11 +30,9 @@ from holdfast.crawl.requests import (
     rules_of,
 )
 from holdfast.errors import AddressForbidden, UrlRefused
-from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.fetch.robots import AGENT, RobotsFile
 from holdfast.frontier.explain_robots import RobotsRuling, answer_for, answer_of
 from holdfast.jobs.administration.source_preview import rule_sentence
-from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
 from holdfast.records import Operator, record
 from holdfast.sources.config import read_config
@@ -193,19 +192,11 @@ def survey_site(
     """
     url, chosen = _located(address, site_of, config or {})
     who = contact_of(settings) if contact is None else remember_contact(settings, contact)
-    try:
-        demand_public(url, AddressGuard(settings.allow_networks))
-    except UrlRefused as exc:
-        raise AddressForbidden(str(exc)) from exc
     networks = tuple(map(str, settings.allow_networks))
     house = CrawlDefaults(who, settings.user_agent, networks, None, settings.politeness.delay_s)
     plan = crawl_plan(read_config({**chosen, "seeds": [url.fetch]}), house, number=1)
-    if not TURNS.acquire(blocking=False):
-        raise LiveBusy
-    try:
+    with live_turn(url, networks):
         return asyncio.run(_survey(settings, plan, url, site_of, may_be_http="://" not in address))
-    finally:
-        TURNS.release()
 
 
 def _located(address: str, site_of: SiteOf, config: Mapping[str, Any]) -> tuple[Url, dict[str, Any]]:
