@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,15 +45,15 @@ from holdfast.sources.queries import find_source
 from holdfast.sources.registry import config_of
 from holdfast.types import FetchFailed
 from holdfast.urls import parse_seed
-from holdfast.wiring.jobs import Jobs, demand_accepted, open_jobs
+from holdfast.wiring.jobs import Jobs, demand_accepted, open_jobs, tool_config
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
 from holdfast.zimit.docker import Docker, Times, find_program
 from holdfast.zimit.errors import DockerMissing, ToolMissing
-from holdfast.zimit.flags import check_job_config, read_name, tool_command
+from holdfast.zimit.flags import read_name, tool_command
 from holdfast.zimit.output_directory import holder_of, last_end
-from holdfast.zimit.passthrough import politeness_flags, strip_separator, with_robots
+from holdfast.zimit.passthrough import strip_separator
 from holdfast.zimit.warc_files import discover_warcs, source_of
 
 app_command = command_group("archive-tool by hand. Example: holdfast tool run --name test --seeds https://example.org")
@@ -145,14 +144,11 @@ def run(
     options = {
         "initial_workers": initial_workers,
         "skip_final_build": True,
-        "relax_perms": not settings.api.strict,
         **read_assignments(option or [], "--tool-option"),
     }
     host, (more, given) = settings.zimit, _split(context.args)
-    polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
-    flags = politeness_flags(polite, host.flags, delay_s=settings.politeness.delay_s)
-    zimit = replace(polite.zimit, passthrough_args=(*flags, *given), tool_options=with_robots(polite, options))
-    made = check_job_config(replace(polite, zimit=zimit), host)
+    content = {"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}}
+    made = tool_config(read_config(content), settings, scoped=False)
     stamp = f"{SystemClock().now():%Y%m%dT%H%M%SZ}"
     folder = (output_dir or settings.home.resolve() / "jobs" / f"{stamp}__{read_name(name)}").resolve()
     if not dry_run:

@@ -34,7 +34,7 @@ from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare
 from holdfast.zimit.errors import ToolConfigRefused
 from holdfast.zimit.flags import Backend, annual_caps, backend_of, check_job_config
-from holdfast.zimit.passthrough import politeness_flags, scope_flags, with_robots, within_time
+from holdfast.zimit.passthrough import crawl_flags, with_robots
 
 
 @contextmanager
@@ -64,29 +64,35 @@ def demand_accepted(settings: Settings) -> None:
         raise ZimitUnguarded
 
 
-def zimit_config(config: SourceConfig, settings: Settings) -> SourceConfig:
-    """Return the validated configuration of a zimit crawl; raise ToolConfigRefused naming the invalid field.
+def tool_config(
+    config: SourceConfig,
+    settings: Settings,
+    *,
+    most_s: float | None = None,
+    contact: str | None = None,
+    scoped: bool = True,
+) -> SourceConfig:
+    """Return the validated configuration of a zimit crawl, with the source's fields as zimit's flags (`crawl_flags`).
 
-    Scope, rules, depth, pages, delay and quota of the source become zimit's flags unless its own configuration
-    sets them, and robots.txt becomes a setting of its browser. No run exceeds a worker's time limit, whatever the
-    source configures. Permissions are loosened unless configured otherwise or the environment is strict. Raise
-    ZimitUnguarded if the environment is strict and no setting accepts the risks.
+    Robots.txt becomes a setting of zimit's browser. Permissions are loosened unless the source configures otherwise or
+    the environment is strict.
     """
-    host, zimit = settings.zimit, config.zimit
-    most_s = settings.worker.max_time_s or None
-    limits = [limit for limit in (config.max_time_s, most_s) if limit]
-    # Use the shorter limit: a source must not occupy a worker longer than its operator allows.
-    config = replace(config, max_time_s=min(limits, default=None))
+    host, delay_s = settings.zimit, settings.politeness.delay_s
+    flags = crawl_flags(config, host.flags, delay_s=delay_s, most_s=most_s, contact=contact, scoped=scoped)
+    options = with_robots(config, {"relax_perms": not settings.api.strict, **config.zimit.tool_options})
+    zimit = replace(config.zimit, passthrough_args=tuple(flags), tool_options=options)
+    return check_job_config(replace(config, zimit=zimit), host)
+
+
+def zimit_config(config: SourceConfig, settings: Settings) -> SourceConfig:
+    """Return the validated configuration of a job's zimit crawl; raise ToolConfigRefused naming the invalid field.
+
+    No run exceeds a worker's time limit, whatever the source configures. Raise ZimitUnguarded if the environment is
+    strict and no setting accepts the risks.
+    """
     try:
-        # The source's options come later, so its own `relax_perms` wins.
-        options = with_robots(config, {"relax_perms": not settings.api.strict, **zimit.tool_options})
-        flags = [
-            *scope_flags(config, known_contact(settings), host.flags),
-            *politeness_flags(config, host.flags, delay_s=settings.politeness.delay_s),
-            *within_time(zimit.passthrough_args, most_s, host.flags),
-        ]
-        zimit = replace(zimit, passthrough_args=tuple(flags), tool_options=options)
-        job = check_job_config(replace(config, zimit=zimit), host)
+        # A source must not occupy a worker longer than its operator allows.
+        job = tool_config(config, settings, most_s=settings.worker.max_time_s or None, contact=known_contact(settings))
         # The other backends use our own client.
         if backend_of(job.zimit.execution_policy) == Backend.BROWSERTRIX.value:
             demand_accepted(settings)

@@ -245,48 +245,63 @@ _TIME = zimit_flags("--max-time")
 _ROBOTS = "useRobots"
 
 
-def _unless_given(config: SourceConfig, allowed: Sequence[str], *rows: tuple[str, Any, str]) -> list[str]:
-    """Return the flags of `rows` (flag, value, options of our own crawler) that the source's own flags do not set.
+def crawl_flags(
+    config: SourceConfig,
+    allowed: Sequence[str] = (),
+    *,
+    delay_s: float = 1.0,
+    most_s: float | None = None,
+    contact: str | None = None,
+    scoped: bool = True,
+) -> list[str]:
+    """Return zimit's flags for a source: those of its fields that its own zimit flags do not set, then its own.
 
-    Rows without a value are skipped. Raise `FlagRefused` if one of the source's own flags is not allowed.
-    """
-    given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
-    kept = [row for row in rows if row[1] is not None and given.isdisjoint(zimit_flags(*row[2].split()))]
-    return [word for flag, value, _ in kept for word in (flag, str(value))]
-
-
-def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay_s: float = 1.0) -> list[str]:
-    """Return the delay and quota flags that the source's own zimit flags do not set.
+    Without `scoped`, its scope, rules, depth, pages and contact are left to zimit. With include rules, only matching
+    URLs and the seeds are in scope, as with Holdfast's own crawler. A contact that is an e-mail address is sent to the
+    sites. No time limit exceeds `most_s`. At a limit the crawl ends successfully; captured pages are preserved. Raise
+    `FlagRefused` if one of the source's own flags is not allowed.
 
     zimit waits after each page in each worker separately. The delay grows with the number of workers, so that pages
-    of a domain start no closer together than the source's delay, or `delay_s` if it has none. A quota ends the
-    crawl successfully; captured pages are preserved.
+    of a domain start no closer together than the source's delay, or `delay_s` if it has none.
     """
-    workers = split_workers(read_flags(config.zimit.passthrough_args, allowed))[0]
+    own = read_flags(config.zimit.passthrough_args, allowed)
     # zimit has no floor of its own: a setting for private networks must not let it hurry on the public web.
     wait_s = max(delay_s, _LEAST_DELAY_S) if config.delay_s is None else config.delay_s
     # Each worker waits by itself: times their number, or pages of one host would start closer than the source says.
-    delay = math.ceil(wait_s * (workers or _workers(config.zimit.tool_options))) or None
-    seconds = None if config.max_time_s is None else math.ceil(config.max_time_s)
-    return _unless_given(
-        config,
-        allowed,
+    delay = math.ceil(wait_s * (split_workers(own)[0] or _workers(config.zimit.tool_options))) or None
+    seconds = min((limit for limit in (config.max_time_s, most_s) if limit), default=None)
+    email = contact if contact is not None and "@" in contact and "://" not in contact else None
+    scope: tuple[_FieldFlag, ...] = (
+        ("--scopeType", "custom" if config.include else config.scope, "--scope --include"),
+        ("--scopeIncludeRx", _either(config.include), "--scope --include"),
+        ("--scopeExcludeRx", _either(config.exclude), "--exclude"),
+        ("--depth", config.max_depth if config.max_depth >= 0 else None, "--depth"),
+        ("--pageLimit", config.max_pages, "--max-pages"),
+        ("--adminEmail", email, "--contact --user-agent"),
+    )
+    limits: tuple[_FieldFlag, ...] = (
         ("--pageExtraDelay", delay, "--delay"),
         (_SIZE, config.quota_bytes, "--max-bytes"),
-        ("--timeSoftLimit", seconds, "--max-time"),
+        ("--timeSoftLimit", None if seconds is None else math.ceil(seconds), "--max-time"),
     )
+    given = {flag.name for flag in own}
+    made = [
+        Flag(name, str(value))
+        for name, value, options in (*(scope if scoped else ()), *limits)
+        if value is not None and given.isdisjoint(zimit_flags(*options.split()))
+    ]
+    return words_of([*made, *(_within(flag, most_s) for flag in own)])
 
 
-def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[str] = ()) -> list[str]:
-    """Return the source's own flags with time limits reduced to `most_s` where they are longer."""
-    if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
-        return list(given)
-    most = math.ceil(most_s)
-    # 0 means no limit to the browser.
-    return words_of(
-        flag if flag.name not in _TIME or 0 < int(flag.value or 0) <= most else flag._replace(value=str(most))
-        for flag in read_flags(given, allowed)
-    )
+_FieldFlag = tuple[str, str | int | None, str]
+"""A flag, the value that a source's field gives it, and the options of our own crawler that say the same."""
+
+
+def _within(flag: Flag, most_s: float | None) -> Flag:
+    """Return the flag with a time limit reduced to `most_s`; 0 means no limit to the browser."""
+    if most_s is None or flag.name not in _TIME or 0 < int(flag.value or 0) <= math.ceil(most_s):
+        return flag
+    return Flag(flag.name, str(math.ceil(most_s)))
 
 
 def _workers(options: Mapping[str, Any]) -> int:
@@ -308,25 +323,6 @@ def with_robots(config: SourceConfig, options: Mapping[str, Any]) -> dict[str, A
     if config.robots != "obey" or not (managed is None or isinstance(managed, Mapping)):
         return dict(options)
     return {**options, _FIELD: {**(managed or {}), _ROBOTS: True}}
-
-
-def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str] = ()) -> list[str]:
-    """Return the scope, rule, depth and page flags that the source's own zimit flags do not set.
-
-    With include rules, only matching URLs and the seeds are in scope, as with Holdfast's own crawler. A contact
-    that is an e-mail address is sent to the sites.
-    """
-    email = contact if contact is not None and "@" in contact and "://" not in contact else None
-    return _unless_given(
-        config,
-        allowed,
-        ("--scopeType", "custom" if config.include else config.scope, "--scope --include"),
-        ("--scopeIncludeRx", _either(config.include), "--scope --include"),
-        ("--scopeExcludeRx", _either(config.exclude), "--exclude"),
-        ("--depth", config.max_depth if config.max_depth >= 0 else None, "--depth"),
-        ("--pageLimit", config.max_pages, "--max-pages"),
-        ("--adminEmail", email, "--contact --user-agent"),
-    )
 
 
 def _either(rules: Sequence[str]) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.sources.config import SourceRefused, read_config
 from holdfast.urls.scope import EXCLUDE_PRESETS, Patterns
-from holdfast.zimit.passthrough import scope_flags
+from holdfast.zimit.passthrough import crawl_flags
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_unknown_preset_is_refused_with_the_known_ones() -> None:
 
 def test_zimit_gets_the_expression_of_a_preset() -> None:
     config = read_config({"seeds": ["https://a.example/"], "backend": "zimit", "exclude": ["preset:shops", "/old/"]})
-    flags = scope_flags(config, None)
+    flags = crawl_flags(config)
 
     rule = flags[flags.index("--scopeExcludeRx") + 1]
     assert rule == f"(?:{EXCLUDE_PRESETS['shops']})|(?:/old/)"

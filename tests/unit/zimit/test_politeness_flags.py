@@ -10,7 +10,7 @@ from holdfast.config import PolitenessSettings, Settings, WorkerSettings
 from holdfast.sources.config import read_config
 from holdfast.wiring.jobs import zimit_config
 from holdfast.zimit.errors import ToolConfigRefused
-from holdfast.zimit.passthrough import politeness_flags
+from holdfast.zimit.passthrough import crawl_flags
 
 
 def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -> Any:
@@ -35,7 +35,9 @@ def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -
 def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
     fields: dict[str, Any], given: tuple[str, ...], options: dict[str, Any], flags: list[str]
 ) -> None:
-    assert politeness_flags(_config(*given, options=options, **fields)) == flags
+    own = [part for word in given for part in word.split("=")]
+
+    assert crawl_flags(_config(*given, options=options, **fields), scoped=False) == [*flags, *own]
 
 
 @pytest.mark.parametrize(("own", "setting", "told"), [(None, 4.0, "4"), (None, 0.0, "1"), (2.0, 4.0, "2")])

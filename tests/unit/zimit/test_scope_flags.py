@@ -11,14 +11,15 @@ from holdfast.sources.config import read_config
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import ZimitUnguarded, zimit_config
 from holdfast.zimit.errors import FlagRefused
-from holdfast.zimit.passthrough import scope_flags
+from holdfast.zimit.passthrough import crawl_flags
 
 SEED = ["https://example.org/"]
 
 
 def _flags(contact: str | None = None, *given: str, **config: Any) -> list[str]:
-    content = {"seeds": SEED, "max_depth": -1, **config, "zimit": {"passthrough_args": list(given)}}
-    return scope_flags(read_config(content), contact)
+    content = {"seeds": SEED, "max_depth": -1, "delay_s": 0, **config, "zimit": {"passthrough_args": list(given)}}
+    flags = crawl_flags(read_config(content), contact=contact)
+    return flags[: len(flags) - 2 * sum(word.startswith("--") for word in given)]
 
 
 @pytest.mark.parametrize("scope", ["page", "prefix", "host", "domain", "any"])
