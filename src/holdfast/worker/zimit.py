@@ -101,8 +101,8 @@ class _Run:
     def __init__(self, runtime: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
         self._runtime, self._database, self._lease, self._holding = runtime, database, lease, holding
         self._settings, self._dir = runtime.settings, lease.output_dir
-        self._config: SourceConfig | None = None
-        self._place: OutputDirectory | None = None
+        self._config: SourceConfig
+        self._place: OutputDirectory
         self._log_path: Path | None = None
         self._lost: str | None = None
         """Why the hosts of this run are not its own any more, None while they are."""
@@ -113,9 +113,9 @@ class _Run:
         self._prepare(job)
         # A crawl that finished while no worker ran is registered and indexed, not repeated.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
-        if end is not None and is_complete(self._meaning(end[1], None)):
+        if end is not None and is_complete(verdict := self._meaning(end[1], None)):
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
-            return self._completed(end[1], None)
+            return self._completed(end[1], verdict[1])
         host = self._settings.zimit
         program = find_program(host.command, outer)
         command = tool_command(job, host, name=self._name(), output_dir=self._dir, program=program)
@@ -146,7 +146,6 @@ class _Run:
         Includes their www twins: seeds often redirect there, and the scope of a host has both. Raise DomainForbidden
         if a seed is forbidden, Interrupted if this run must end while it waits.
         """
-        assert self._config is not None
         # A worker that just died on this machine may still hold them.
         recover(self._runtime)
 
@@ -165,7 +164,7 @@ class _Run:
         )
 
     def _come_back(self, why: str) -> None:
-        """Release the execution for a later run: nothing failed, and no retry is used."""
+        """Release the execution for a later run."""
         self._holding.rest_s = self._settings.timings.jobs_infra_cooldown_s
         self._holding.note("warning", "lifecycle", why, tried_again_in_s=self._holding.rest_s)
 
@@ -216,7 +215,6 @@ class _Run:
 
         Stable for a directory; two shards of one day have different names.
         """
-        assert self._config is not None
         queued_at = self._lease.named_at or self._runtime.clock.now()
         return plain_name(self._lease.job.name) or self._config.job_name(self._lease.source.code, queued_at)
 
@@ -291,9 +289,8 @@ class _Run:
 
     def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
         """Return the ending for an exit code and a stop reason. A finished crawl counts as finished in any case."""
-        if self._place is not None:
-            # A vanished mount took its logs along: files at this path are not of this run.
-            self._place.check_identity()
+        # A vanished mount took its logs along: files at this path are not of this run.
+        self._place.check_identity()
         verdict, stop_reason = self._meaning(code, log_path), self._holding.stop
         # Check this first: an operator may discard even a finished crawl.
         if stop_reason is StopReason.DISCARD:
@@ -324,10 +321,7 @@ class _Run:
             self._dir.rmdir()
 
     def _completed(self, code: int, stage: str | None) -> RunEnding:
-        registered, errors = keep_files(
-            self._runtime, self._database, self._lease.execution_id, self._dir, self._holding
-        )
-        stage = stage or (self._meaning(code, None)[1] if code else None)
+        registered, errors = self._keep_files()
         error = errors[0] if errors else None
         if error is None and stage == FINALIZATION_FAILED:
             error = failure_reason(self._dir, end_of_log(self._dir, None), code)
@@ -340,6 +334,9 @@ class _Run:
             error=error,
             start=self._start(),
         )
+
+    def _keep_files(self) -> tuple[int, list[str]]:
+        return keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
 
     def _shortcoming(self, registered: int, errors: list[str], stage: str | None) -> str | None:
         if not registered:
@@ -362,7 +359,10 @@ class _Run:
         failure, stage = verdict[0] or FailureCause.FAILED, verdict[1]
         # Captures of a failed crawl stay in the archive, whatever happens to the job.
         if failure is FailureCause.FAILED:
-            self._keep_what_there_is()
+            try:
+                self._keep_files()
+            except (HoldfastError, OSError) as exc:
+                self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
         ending = replace(
             self._ending(endings.RunResult.FAILED),
             exit_code=code,
@@ -373,16 +373,8 @@ class _Run:
         )
         return self._rescued(ending) if failure is FailureCause.FAILED else ending
 
-    def _keep_what_there_is(self) -> None:
-        """Register the captures of a failed crawl: they belong to the archive, whatever happens to the job."""
-        try:
-            keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
-        except (HoldfastError, OSError) as exc:
-            self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
-
     def _rescued(self, ending: RunEnding) -> RunEnding:
         """Apply the policy's fallback, if it has one for this failure; the job's configuration keeps it."""
-        assert self._config is not None
         policy = zimit_config(self._config, self._settings).zimit.execution_policy
         # A promotion is itself a retry: count the fallback's failures from there.
         failures = self._lease.job.current_retry_count + (0 if outcome.is_promoted(policy) else 1)
@@ -399,7 +391,6 @@ class _Run:
         )
 
     def _promoted(self, policy: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._config is not None
         zimit = {**asdict(self._config.zimit), "execution_policy": dict(policy)}
         return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
@@ -411,16 +402,14 @@ class _Run:
 
     def _ending(self, result: endings.RunResult) -> RunEnding:
         found, log = crawl_statistics(self._dir), newest_log(self._dir, crawls_only=True)
-        files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
+        zim = min(self._dir.glob("*.zim"), default=None)
+        files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": zim}
         return RunEnding(
             result=result,
             counts=counts_of(found),
             metrics=found.as_json() if found else {},
             artifacts={kind: str(path) for kind, path in files.items() if path is not None and path.is_file()},
         )
-
-    def _zim(self) -> Path | None:
-        return next(iter(sorted(self._dir.glob("*.zim"))), None)
 
 
 def failure_around(exc: Exception, output_dir: Path) -> FailureCause:

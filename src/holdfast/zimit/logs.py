@@ -272,27 +272,21 @@ def read_progress(path: Path) -> tuple[int, datetime | None, float] | None:
     return last.crawled, changed_at, rate
 
 
-def failure_text(output_dir: Path) -> str:
-    """Return the end of the newest log without low-level crawler entries, to explain why a run failed."""
-    path = newest_log(output_dir)
-    return "" if path is None else loud_text(tail(path, FAILURE_BYTES))
+def _loud_lines(path: Path | None) -> list[bytes]:
+    lines = [] if path is None else tail(path, FAILURE_BYTES).split(b"\n")
+    return [line for line in lines if not may_quote_a_page(line)]
+
+
+def failure_text(path: Path | None) -> str:
+    """Return the end of a log without lines that may contain text from a page, to explain why a run failed."""
+    return b"\n".join(_loud_lines(path)).decode("utf-8", "replace")
 
 
 def last_loud_line(output_dir: Path) -> tuple[str, str] | None:
     """Return the name of the newest log and its last warning or error; None if it has none."""
     path = newest_log(output_dir)
-    if path is None:
-        return None
-    for line in reversed(tail(path, FAILURE_BYTES).split(b"\n")):
-        if not may_quote_a_page(line) and (said := sentence_of(line)) is not None:
-            return path.name, said
-    return None
-
-
-def loud_text(data: bytes) -> str:
-    """Return the lines that cannot contain text from a page."""
-    kept = [line for line in data.split(b"\n") if not may_quote_a_page(line)]
-    return b"\n".join(kept).decode("utf-8", "replace")
+    said = next((said for line in reversed(_loud_lines(path)) if (said := sentence_of(line)) is not None), None)
+    return None if path is None or said is None else (path.name, said)
 
 
 def announced_temp_dir(log: Path, output_dir: Path) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +12,7 @@ from typing import Any
 
 from holdfast.jobs.endings import FailureCause
 from holdfast.zimit.flags import ResumePolicy, backend_of
-from holdfast.zimit.logs import crawl_statistics, failure_text, last_loud_line
+from holdfast.zimit.logs import crawl_statistics, failure_text, last_loud_line, newest_log
 from holdfast.zimit.output_directory import load_state
 from holdfast.zimit.warc_files import discover_warcs
 
@@ -82,14 +83,15 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     # A run that was asked to end goes on in the same directory; its exit code says only that it is not complete.
     if STOPPED_MARK in said:
         return FailureCause.FAILED, STOPPED
-    if USAGE_MARK in said or not _is_directory(output_dir):
+    # Also False if the storage does not answer.
+    if USAGE_MARK in said or not os.path.isdir(output_dir):  # noqa: PTH112
         is_infra = USAGE_MARK not in said and _INFRA_TEXT.search(said)
         return FailureCause.INFRA if is_infra else FailureCause.CONFIG, None
     # Before storage trouble: a crawl that is complete is kept whatever kept its ZIM from being built.
     if awaits_build(output_dir):
         return FailureCause.FAILED, FINALIZATION_FAILED
     # Without the lines that a page may have written: a page that says "permission denied" is no trouble of ours.
-    return classify_text(f"{said}\n{failure_text(output_dir)}", output_dir)
+    return classify_text(f"{said}\n{failure_text(newest_log(output_dir))}", output_dir)
 
 
 def classify_text(text: str, output_dir: Path) -> Verdict:
@@ -99,13 +101,6 @@ def classify_text(text: str, output_dir: Path) -> Verdict:
     if USAGE_MARK in text or _CONFIG_TEXT.search(text):
         return FailureCause.CONFIG, None
     return FailureCause.FAILED, FINALIZATION_FAILED if is_warc_complete(output_dir) else None
-
-
-def _is_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def is_warc_complete(output_dir: Path) -> bool:

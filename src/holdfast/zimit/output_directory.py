@@ -89,10 +89,7 @@ def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
 
 def store_is_present(store_root: Path) -> bool:
     """Return whether the storage is really mounted: its sentinel can be read."""
-    try:
-        return (store_root / SENTINEL).is_file()
-    except OSError:
-        return False
+    return os.path.isfile(store_root / SENTINEL)  # noqa: PTH113 False also if the storage does not answer
 
 
 LOCK_NAME = ".archive_tool.lock"
@@ -154,10 +151,7 @@ def note_end(output_dir: Path, state: str, exit_code: int, now: datetime) -> Non
 
 def last_end(output_dir: Path) -> tuple[str, int] | None:
     """Return state and exit code of the last run's end; None if there was none, it still runs, or it was killed."""
-    try:
-        content = json_object((output_dir / END_NAME).read_bytes())
-    except OSError:
-        return None
+    content = _read(output_dir / END_NAME)
     state, code = content.get("state"), content.get("exit_code")
     return (state, code) if isinstance(state, str) and isinstance(code, int) else None
 

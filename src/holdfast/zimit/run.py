@@ -17,14 +17,13 @@ from holdfast.zimit.docker import build_arguments, crawl_arguments, directory_la
 from holdfast.zimit.errors import CaptureUnavailable, DockerMissing, StateUnwritable, ZimExists
 from holdfast.zimit.flags import Backend, Options, ResumePolicy
 from holdfast.zimit.logs import (
-    FAILURE_BYTES,
     FINAL_BUILD,
     POISON_BYTES,
     Statistics,
     announced_temp_dir,
     crawl_statistics,
+    failure_text,
     last_statistics,
-    loud_text,
     newest_log,
     tail,
 )
@@ -333,7 +332,7 @@ class ToolRun:
             return EndState.STOPPED
         if end is not EndState.FAILED:
             return end
-        failure, stage = classify_text(loud_text(tail(log_path, FAILURE_BYTES)), self._options.output_dir)
+        failure, stage = classify_text(failure_text(log_path), self._options.output_dir)
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if failure is not FailureCause.FAILED:
             log.get().error("crawl.hopeless", reason="the same again would fail the same", log=log_path.name)

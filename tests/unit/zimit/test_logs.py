@@ -207,7 +207,7 @@ def test_what_says_why_a_run_failed_is_not_what_pages_say(tmp_path: Path) -> Non
     log = tmp_path / "archive_x.combined.log"
     log.write_text(f"{json.dumps(quiet)}\n{json.dumps(loud)}\nplain\n")
 
-    text = failure_text(tmp_path)
+    text = failure_text(newest_log(tmp_path))
 
     assert "Permission" not in text
     assert "disk says no" in text
