@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.jobs.endings import FailureCause
 from holdfast.storage.disk import write_whole
-from holdfast.values import dataclass
 from holdfast.zimit.capture import capture
 from holdfast.zimit.docker import build_arguments, crawl_arguments, directory_label, inside_path
 from holdfast.zimit.errors import CaptureUnavailable, DockerMissing, StateUnwritable, ZimExists
@@ -100,10 +101,8 @@ def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
 
 def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
     """Return the saved queue to resume from: the stable copy, else the first readable candidate."""
-    stable = output_dir / RESUME_NAME
-    if read_mapping(stable) is not None:
-        return stable
-    return next((path for path in candidates(temp_dirs) if read_mapping(path) is not None), None)
+    queues = chain([output_dir / RESUME_NAME], candidates(temp_dirs))
+    return next((path for path in queues if read_mapping(path) is not None), None)
 
 
 def keep_resume(output_dir: Path, queues: Iterable[Path]) -> Path | None:
@@ -132,21 +131,18 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     report that every page failed.
     """
     log = newest_log(output_dir)
-    if not managed or log is None:
-        return False
-    said = tail(log, POISON_BYTES).lower()
-    if not any(phrase in said for phrase in _EMPTY_BUILD):
+    said = b"" if log is None else tail(log, POISON_BYTES).lower()
+    if not managed or not any(phrase in said for phrase in _EMPTY_BUILD):
         return False
     found = crawl_statistics(output_dir)
     # Every page failed: to go on with this queue would fail the same way.
     return found is None or (found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(NamedTuple):
     mode: RunMode | None
     """None if a finished ZIM is in the way."""
-    temp_dirs: tuple[Path, ...]
+    temp_dirs: int
     warcs: int
     statistics: Statistics | None
     reset: str | None
@@ -167,7 +163,7 @@ def survey(options: Options) -> Survey:
         may_resume=may_resume,
     )
     statistics = crawl_statistics(output_dir)
-    return Survey(mode=mode, temp_dirs=tuple(temp_dirs), warcs=len(files), reset=reset, statistics=statistics)
+    return Survey(mode, len(temp_dirs), len(files), statistics, reset)
 
 
 def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
