@@ -47,7 +47,7 @@ from holdfast.worker.tool_process import (
     start_page_in,
 )
 from holdfast.zimit import outcome
-from holdfast.zimit.docker import find_program, tool_environment
+from holdfast.zimit.docker import crawl_environment, docker_environment, find_program
 from holdfast.zimit.errors import OutputBusy
 from holdfast.zimit.flags import Backend, backend_of, tool_command
 from holdfast.zimit.logs import crawl_statistics, newest_log
@@ -410,8 +410,11 @@ def failure_around(exc: Exception, output_dir: Path) -> FailureCause:
 
 
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the tool's environment, with contact and User-Agent from our settings for the crawl of its fallback."""
-    made = tool_environment(outer)
+    """Return the tool's environment, with contact and User-Agent from our settings for the crawl of its fallback.
+
+    Its own settings are flags.
+    """
+    made = {**docker_environment(outer), **crawl_environment(outer)}
     for name, value in (("CONTACT", known_contact(settings)), ("USER_AGENT", settings.user_agent)):
         if value:
             # The tool may not read our settings file: pass the settings of its own crawl in its environment.
