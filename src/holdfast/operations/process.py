@@ -6,20 +6,18 @@ import os
 import sys
 import threading
 
-from holdfast import config, log
+from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
 from holdfast.operations.long_running import HeldOperation
 from holdfast.operations.running import run_operation
 from holdfast.operations.works import WORKS
 from holdfast.processes.runfile import step_back
-from holdfast.withdrawals.viewers import see_everything
+from holdfast.wiring import begin_program
 
 
 def main() -> None:
-    see_everything()
-    settings = config.load()
-    log.configure(settings.log_level)
+    settings = begin_program()
     step_back(settings.index.nice)
     stopping = threading.Event()
 
