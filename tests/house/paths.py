@@ -32,8 +32,8 @@ ATTEMPT = CallPath(
     ("crawl.domains", "crawl.domain_worker", "crawl.robots_gate", "crawl.politeness", "crawl.paced_client",
      "crawl.writer_thread", "crawl.storing", "crawl.warc_output", "crawl.page_reading", "crawl.link_filter",
      "crawl.settling"),
-    # `processes`: the run file that names the page which is parsed, and the identity of the output folder.
-    frozenset({"crawl", "fetch", "frontier", "parse", "processes", "warc"}),
+    # `processes`: the run file, which names the page that is parsed. `storage`: where files of earlier runs are.
+    frozenset({"crawl", "fetch", "frontier", "parse", "processes", "storage", "warc"}),
 )  # fmt: skip
 """From the lease of a domain to the settling of one attempt."""
 

@@ -22,7 +22,7 @@ from random import Random
 import uvloop
 
 from holdfast import __version__, log
-from holdfast.clock import Clock, SystemClock, to_micros
+from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.crawl.assignment import Assignment, CrawlScope
 from holdfast.crawl.credentials import Credentials
@@ -38,10 +38,9 @@ from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
 from holdfast.crawl.robots_gate import RobotsFiles
 from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.storing import Originals, Storage, WarcStorage
-from holdfast.crawl.warc_output import WarcOutput
+from holdfast.crawl.warc_output import FileRows, WarcOutput
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.db.raw import Transaction
-from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import AddressGuard
@@ -52,12 +51,8 @@ from holdfast.jobs.execution_queries import from_json
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import PRODUCT, CrawlPlan
-from holdfast.storage.roots import record_root, relative
 from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url
-from holdfast.warc import queries as files
-from holdfast.warc.manifest import add_to_manifest
-from holdfast.warc.outfile import SealedFile
 from holdfast.wiring import Runtime, begin_program, open_runtime
 from holdfast.wiring.feeds import open_feeds
 
@@ -241,14 +236,21 @@ class Process:
             clock=self._clock,
             settings=runtime.settings.warc,
         )
+        self._files = FileRows(
+            runtime.raw_db,
+            runtime.clock,
+            runtime.settings.home,
+            execution_id=assignment.execution_id,
+            owner_id=self._owner.id,
+        )
         self._history, self._make_storage = policy_of(self._plan, runtime, self._output, assignment.execution_id)
 
     async def run(self) -> ProcessEnding:
         client = self._given or self._client()
         engine = self.engine = self.build_engine(client)
         self._obey_signals(engine)
-        self._output.register = lambda path: engine.database.wait(lambda: self._register(path))
-        self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
+        self._output.register = lambda path: engine.database.wait(lambda: self._files.insert(path))
+        self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._files.seal(file_id, sealed))
         watch = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
         ending = await engine.run(watch.watches)
         await client.close()
@@ -262,9 +264,7 @@ class Process:
         """Release leases whose response was lost and delete rows of files that were never created."""
         if strays := self._runtime.frontier.free([self._owner.id]):
             _log.warning("crawl.stray_leases", domains=strays)
-        with self._runtime.raw_db.write() as tx:
-            for file in files.open_files(tx, owner_id=self._owner.id):
-                files.discard_file(tx, file.id)
+        self._files.discard_open()
         self._owner.end()
 
     def _obey_signals(self, engine: CrawlEngine) -> None:
@@ -366,29 +366,6 @@ class Process:
     def _requests(self, scope: CrawlScope, credentials: Credentials, reader: DocumentReader) -> PageRequests:
         settings, clock = self._runtime.settings.fetch, self._runtime.clock
         return PageRequests(scope, settings, credentials, self._history, clock, parsed_bytes=reader.max_bytes)
-
-    def _register(self, path: Path) -> int:
-        """Create the row of a file before it is written."""
-        # Record the folder before the row: every reader rejects a file outside the recorded folders.
-        record_root(self._runtime.settings.home, path.parent)
-        with self._runtime.raw_db.write() as tx:
-            return files.insert_file(
-                tx,
-                execution_id=self._assignment.execution_id,
-                owner_id=self._owner.id,
-                path=relative(self._runtime.settings.home, path),
-                now=to_micros(self._runtime.clock.now()),
-            )
-
-    def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """List a sealed file in the manifest, then complete its row."""
-        # Close the row last: while it is open, the next start repeats all of this.
-        reach("after_rename")
-        add_to_manifest(file_id, sealed)
-        reach("after_manifest")
-        with self._runtime.raw_db.write() as tx:
-            files.seal_file(tx, file_id, sealed, now=to_micros(self._runtime.clock.now()))
-        reach("after_register")
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
