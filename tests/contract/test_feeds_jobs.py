@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import timedelta
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from sqlalchemy import select
 
 from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
+from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
 from holdfast.errors import Conflict
-from holdfast.feeds import queries, registry
+from holdfast.feeds import polling, queries, registry
 from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, feed_job, follow_all, run_soon
 from holdfast.jobs.kinds import FEED
@@ -36,6 +37,11 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 def follow(jobs: Bed, **settings: Any) -> int:
     """Let all feed jobs follow."""
     return follow_all(jobs.database, jobs.party.actions, FeedSettings(**settings))
+
+
+def _count_unreached(jobs: Bed, what: registry.PollPlan, *, since: datetime, now: datetime) -> int:
+    with closing(connect(jobs.url)) as raw_db:
+        return polling.count_unreached(raw_db, [one.id for one in what.feeds], SETTINGS, since=since, now=now)
 
 
 def states(jobs: Bed) -> list[tuple[str | None, int | None]]:
@@ -185,7 +191,7 @@ def test_a_run_that_did_not_reach_a_feed_leaves_it_disabled_by_hand(jobs: Bed, c
     feed, what = add(jobs), brief(jobs)
     with jobs.database.write() as session:
         registry.disable(session, clock, feed.id)
-        assert registry.count_unreached(session, what, SETTINGS, since=clock.now(), now=clock.now()) == 0
+    assert _count_unreached(jobs, what, since=clock.now(), now=clock.now()) == 0
 
     with jobs.database.read() as session:
         assert registry.find(session, feed.id).last_error_type == "by_hand"
@@ -245,8 +251,7 @@ def test_feeds_that_a_run_did_not_reach_count_as_network_errors(jobs: Bed, clock
     with jobs.database.write() as session:
         reached = queries.listed(session)[0][0]
         reached.last_polled_at = clock.now()
-    with jobs.database.write() as session:
-        assert registry.count_unreached(session, what, SETTINGS, since=began, now=clock.now()) == 1
+    assert _count_unreached(jobs, what, since=began, now=clock.now()) == 1
 
     with jobs.database.read() as session:
         rows = {feed.url[-7:]: feed for feed, _ in queries.listed(session)}
@@ -277,7 +282,8 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
             session.add(FeedItem(source_id=source_id, feed_id=feed.id, url_hash=number, url=page.url, found_at=now,
                                  execution_id=execution))  # fmt: skip
 
-    given = [registry.recover_items(jobs.database, job_id=job.id, source_id=source_id) for _ in range(2)]
+    with closing(connect(jobs.url)) as raw_db:
+        given = [polling.recover_items(raw_db, job_id=job.id, source_id=source_id) for _ in range(2)]
 
     with jobs.database.read() as session:
         rows = session.execute(select(FeedItem.url_hash, FeedItem.execution_id).order_by(FeedItem.url_hash)).all()
@@ -287,7 +293,7 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
 
 def test_items_that_were_captured_years_ago_are_forgotten_a_stretch_at_a_time(jobs: Bed, clock: FakeClock) -> None:
     jobs.source("ex", feeds=True)
-    feed, old = add(jobs), clock.now() - registry.ITEMS_KEPT - timedelta(days=1)
+    feed, old = add(jobs), clock.now() - polling.ITEMS_KEPT - timedelta(days=1)
     with jobs.database.write() as session:
         for number in range(200):
             # Every tenth waits, and every eleventh was named a moment ago.
@@ -295,8 +301,9 @@ def test_items_that_were_captured_years_ago_are_forgotten_a_stretch_at_a_time(jo
                                  url=f"https://ex.example/{number}", execution_id=None if number % 10 == 0 else 1,
                                  found_at=clock.now() if number % 11 == 0 else old))  # fmt: skip
 
-    once = registry.forget_items(jobs.database, now=clock.now(), looked_at=50)
-    rest = registry.forget_items(jobs.database, now=clock.now())
+    with closing(connect(jobs.url)) as raw_db:
+        once = polling.forget_items(raw_db, now=clock.now(), looked_at=50)
+        rest = polling.forget_items(raw_db, now=clock.now())
 
     with jobs.database.read() as session:
         kept = list(session.scalars(select(FeedItem.url_hash).order_by(FeedItem.url_hash)))

@@ -15,7 +15,7 @@ from tests.house.source import Module, docstrings
 RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
-        *("signal_pages", "signal_words", "signal_links", "added_urls"),
+        *("signal_pages", "signal_words", "signal_links", "added_urls", "feed_items"),
         *(
             "clock_anchors",
             "owners",
@@ -32,7 +32,7 @@ RAW_TABLES = frozenset(
 """Written by raw SQL alone."""
 SHARED_TABLES = frozenset(
     {
-        *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "page_groups", "search_outbox"),
+        *("audit_events", "executions", "jobs", "feeds", "noise_queue", "page_groups", "search_outbox"),
         *("series", "snapshots", "sources"),
     }
 )
@@ -45,7 +45,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "db": frozenset({"audit_events", "installation"}),
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": RAW_TABLES
-    - {"clock_anchors", "installation", "owners", "warc_files", "index_runs"}
+    - {"clock_anchors", "feed_items", "installation", "owners", "warc_files", "index_runs"}
     - {"documents", "document_texts", "link_texts", "page_links"},
     "index": frozenset(
         {

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
+from random import randrange
 
 from holdfast import log
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.config import Settings
+from holdfast.config import FeedSettings, Settings
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import UrlRefused
 from holdfast.failpoints import reach
@@ -524,3 +525,67 @@ def _page(item: WaitingItem) -> Iterator[FoundUrl]:
 def _list(found: FoundUrl, depth: int) -> FoundUrl:
     # Request lists before pages, so that their items are requested in the same poll.
     return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)
+
+
+# Limit of earlier polls whose items are recovered.
+_LOOKED_BACK = 3
+# How long items are stored. An edition reads those since the previous campaign, and its report may be repeated until
+# the next: two years, plus one for safety.
+ITEMS_KEPT = timedelta(days=3 * 366)
+# Items that one poll checks for age: twice as many as it captures at most.
+_LOOKED_AT = 10_000
+
+
+def recover_items(raw_db: RawDatabase, *, job_id: int, source_id: int) -> int:
+    """Queue items again that earlier polls claimed and never requested: they timed out, failed or were stopped.
+
+    Return how many. Idempotent.
+    """
+    # Read without a write transaction: usually nothing is left, and SQLite's one writer is not needed.
+    with raw_db.read() as tx:
+        left = polling_queries.unasked(tx, job_id=job_id, limit=_LOOKED_BACK)
+    if not left:
+        return 0
+    with raw_db.write() as tx:
+        return sum(
+            polling_queries.release_items(tx, hashes, source_id=source_id, execution_id=number)
+            for number, hashes in left.items()
+        )
+
+
+def forget_items(raw_db: RawDatabase, *, now: datetime, looked_at: int = _LOOKED_AT) -> int:
+    """Delete some captured items last listed so long ago that no edition reads them; return how many."""
+    before = to_micros(now - ITEMS_KEPT)
+    with raw_db.read() as tx:
+        ids = polling_queries.item_ids(tx)
+        if ids is None:
+            return 0
+        # A feed with new URLs at every poll would fill the table forever. Start at a random id, because old ids may
+        # belong to items that were listed again; a later poll finds what this one misses.
+        start = ids[0] + randrange(max(1, ids[1] - ids[0] + 2 - looked_at))  # noqa: S311 - no secret
+        old = polling_queries.old_items(tx, start=start, limit=looked_at, before=before)
+    if not old:
+        return 0
+    with raw_db.write() as tx:
+        return polling_queries.delete_items(tx, old, before=before)
+
+
+def count_unreached(
+    raw_db: RawDatabase, feed_ids: Sequence[int], settings: FeedSettings, *, since: datetime, now: datetime
+) -> int:
+    """Count a failed poll for the feeds that a run could not request because their domain was unreachable.
+
+    Return how many.
+    """
+    missed = 0
+    with raw_db.write() as tx:
+        for row in polling_queries.unpolled(tx, feed_ids, since=to_micros(since)):
+            after = after_failure(row.health, Trouble.NETWORK, now=now, interval=interval_of(row.origin, settings))
+            polled = replace(row, last_polled_at=to_micros(now), health=after)
+            # An operator disabled or removed the feed while the poll ran.
+            if not polling_queries.write_poll(tx, polled, error="its domain could not be reached"):
+                continue
+            missed += 1
+            if after.disabled_at is not None:
+                _log.warning("feed.disabled", url=row.url, trouble=after.trouble, errors=after.errors)
+    return missed

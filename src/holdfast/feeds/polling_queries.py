@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -161,8 +161,7 @@ def settled_lists(tx: Transaction, *, source_id: int, execution_id: int) -> list
 def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> dict[int, int | None]:
     """Return which of these URLs are known items of a source, with the last date that a feed gave."""
     known: dict[int, int | None] = {}
-    for start in range(0, len(hashes), _AT_ONCE):
-        part = hashes[start : start + _AT_ONCE]
+    for part in _parts(hashes):
         known.update((row[0], row[1]) for row in tx.execute(KNOWN % _marks(part), (source_id, *part)))
     return known
 
@@ -215,12 +214,10 @@ def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
     return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
 
 
-def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) -> int:
+def take_items(tx: StatementRunner, ids: Sequence[int], *, execution_id: int) -> int:
     """Assign waiting items to an execution that is still running; return how many were available."""
     taken = 0
-    everything = list(ids)
-    for start in range(0, len(everything), _AT_ONCE):
-        part = everything[start : start + _AT_ONCE]
+    for part in _parts(ids):
         statement = (
             f"UPDATE feed_items SET execution_id = ? WHERE execution_id IS NULL AND id IN ({_marks(part)})"  # noqa: S608
             # A suspended worker may return after its execution was taken over: it then claims nothing.
@@ -228,6 +225,67 @@ def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) 
         )
         taken += len(tx.execute(statement, (execution_id, *part, execution_id)))
     return taken
+
+
+# Reasons of attempts closed without a request: their items are released, but not those that a rule excluded. An open
+# attempt of an ended execution was lost with its process.
+_UNASKED = """
+SELECT p.url_hash FROM page_crawls c JOIN pages p ON p.id = c.page_id WHERE c.execution_id = ? AND c.kind = 'page'
+   AND (c.outcome IS NULL OR (c.outcome = 'excluded'
+        AND c.reason IN ('over_limit:max_time', 'over_limit:max_bytes', 'stopped', 'cancelled')))"""
+
+
+def unasked(tx: Transaction, *, job_id: int, limit: int) -> dict[int, list[int]]:
+    """Return the URL hashes that a job's last executions never requested: left open, or closed for lack of time."""
+    latest = tx.execute(
+        "SELECT id FROM executions WHERE job_id = ? AND state IN ('completed', 'failed', 'cancelled')"
+        " ORDER BY number DESC LIMIT ?",
+        (job_id, limit),
+    )
+    found = {number: [row[0] for row in tx.execute(_UNASKED, (number,))] for (number,) in latest}
+    return {number: hashes for number, hashes in found.items() if hashes}
+
+
+def release_items(tx: Transaction, hashes: Sequence[int], *, source_id: int, execution_id: int) -> int:
+    """Make items of an execution wait again; return how many."""
+    statement = (
+        "UPDATE feed_items SET execution_id = NULL WHERE source_id = ? AND execution_id = ?"
+        " AND url_hash IN (%s) RETURNING id"
+    )
+    return sum(len(tx.execute(statement % _marks(part), (source_id, execution_id, *part))) for part in _parts(hashes))
+
+
+def item_ids(tx: Transaction) -> tuple[int, int] | None:
+    """Return the smallest and the largest id of all items; None without any."""
+    first, last = tx.execute("SELECT min(id), max(id) FROM feed_items")[0]
+    return None if first is None else (first, last)
+
+
+def old_items(tx: Transaction, *, start: int, limit: int, before: int) -> list[int]:
+    """Return, among the next `limit` ids from `start`, the claimed items last listed before `before`."""
+    # Limit by id before filtering by date: no index has both, and the table may be long.
+    rows = tx.execute(
+        "SELECT id FROM (SELECT id, execution_id, found_at FROM feed_items WHERE id >= ? ORDER BY id LIMIT ?) some"
+        " WHERE execution_id IS NOT NULL AND found_at < ?",
+        (start, limit, before),
+    )
+    return [row[0] for row in rows]
+
+
+def delete_items(tx: Transaction, ids: Sequence[int], *, before: int) -> int:
+    """Delete these items, unless they wait or were listed again meanwhile; return how many."""
+    statement = "DELETE FROM feed_items WHERE id IN (%s) AND execution_id IS NOT NULL AND found_at < ? RETURNING id"
+    return sum(len(tx.execute(statement % _marks(part), (*part, before))) for part in _parts(ids))
+
+
+def unpolled(tx: Transaction, ids: Sequence[int], *, since: int) -> list[FeedRow]:
+    """Return those of these feeds that were not polled since a time."""
+    statement = f"SELECT {_FEED} FROM feeds WHERE (last_polled_at IS NULL OR last_polled_at < ?) AND id IN (%s)"  # noqa: S608
+    return [_feed(row) for part in _parts(ids) for row in tx.execute(statement % _marks(part), (since, *part))]
+
+
+def _parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))
 
 
 def _marks(values: Sequence[int]) -> str:

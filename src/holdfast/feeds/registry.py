@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from random import randrange
 
 from sqlalchemy import delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -17,16 +16,13 @@ from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
 from holdfast.db.audit_events import AuditAction
-from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
+from holdfast.db.models import Execution, Feed, Job, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.health import (
     BY_HAND,
     FORGOTTEN_AFTER,
     FeedHealth,
-    Trouble,
-    after_failure,
     asked_to_wait,
     interval_of,
 )
@@ -38,13 +34,6 @@ from holdfast.values import dataclass
 _log = log.get()
 # Job kinds that workers lease: a killed ad-hoc crawl stays `running` until an operator resumes it.
 _CRAWLS = ("crawl", "annual", "shard")
-# Limit of earlier polls whose items are recovered.
-_LOOKED_BACK = 3
-# How long items are stored. An edition reads those since the previous campaign, and its report may be repeated until
-# the next: two years, plus one for safety.
-ITEMS_KEPT = timedelta(days=3 * 366)
-# Items that one poll checks for age: twice as many as it captures at most.
-_LOOKED_AT = 10_000
 # Share of the interval by which a poll may be early: the job's schedule decides, and runs start late.
 _SLACK = 0.5
 
@@ -223,60 +212,6 @@ def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime
     # An operator may have shortened the interval after `next_poll_at` was stored.
     usual = (feed.last_polled_at or feed.created_at) + interval_of(feed.origin, settings)
     return min(due_at, usual) <= soon
-
-
-def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
-    """Queue items again that earlier polls claimed and never requested: they timed out, failed or were stopped.
-
-    Return how many. Idempotent.
-    """
-    with database.read() as session:
-        # Read without a write transaction: usually nothing is left, and SQLite's one writer is not needed.
-        left = queries.unasked(session, job_id=job_id, limit=_LOOKED_BACK)
-    if not left:
-        return 0
-    with database.write() as session:
-        return sum(
-            queries.give_back(session, source_id=source_id, execution_id=number, hashes=hashes)
-            for number, hashes in left.items()
-        )
-
-
-def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_AT) -> int:
-    """Delete some captured items last listed so long ago that no edition reads them; return how many."""
-    before = now - ITEMS_KEPT
-    with database.read() as session:
-        first, last = session.execute(select(func.min(FeedItem.id), func.max(FeedItem.id))).one()
-        if first is None:
-            return 0
-        # A feed with new URLs at every poll would fill the table forever. Start at a random id, because old ids may
-        # belong to items that were listed again; a later poll finds what this one misses.
-        start = first + randrange(max(1, last - first + 2 - looked_at))  # noqa: S311 - no secret
-        ids = queries.old_items(session, start=start, looked_at=looked_at, before=before)
-    if not ids:
-        return 0
-    with database.write() as session:
-        return queries.forget_items(session, ids=ids, before=before)
-
-
-def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
-    """Count a failed poll for the feeds that a run could not request because their domain was unreachable.
-
-    Return how many.
-    """
-    ids = [feed.id for feed in plan.feeds]
-    unasked = or_(Feed.last_polled_at.is_(None), Feed.last_polled_at < since)
-    rows = session.scalars(select(Feed).where(Feed.id.in_(ids), unasked).order_by(Feed.next_poll_at, Feed.id))
-    # An operator disabled or removed the feed while the poll ran.
-    missed = [feed for feed in rows if feed.last_error_type != BY_HAND]
-    for feed in missed:
-        after = after_failure(_health(feed), Trouble.NETWORK, now=now, interval=interval_of(feed.origin, settings))
-        feed.consecutive_errors, feed.last_error_type, feed.last_polled_at = after.errors, after.trouble, now
-        feed.disabled_at, feed.next_poll_at = after.disabled_at, after.next_poll_at
-        feed.last_error = "its domain could not be reached"
-        if after.disabled_at is not None:
-            _log.warning("feed.disabled", url=feed.url, trouble=after.trouble, errors=after.errors)
-    return len(missed)
 
 
 def _audit(session: Session, clock: Clock, action: AuditAction, feed: Feed) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from holdfast.config import Settings
 from holdfast.db.engine import Database
-from holdfast.feeds import queries, registry
+from holdfast.feeds import polling, queries, registry
 from holdfast.feeds.registry import PollPlan
 from holdfast.jobs.administration.source_jobs import follow_all
 from holdfast.jobs.endings import DONE, RunEnding, RunResult, Shortfall
@@ -71,9 +71,9 @@ class _Poll:
     def _read(self) -> PollPlan:
         lease = self._lease
         # Requeue items that a poll claimed but did not request: its worker may have been killed.
-        if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
+        if given := polling.recover_items(self._runtime.raw_db, job_id=lease.job.id, source_id=lease.source.id):
             self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
-        if gone := registry.forget_items(self._database, now=self._began):
+        if gone := polling.forget_items(self._runtime.raw_db, now=self._began):
             self._holding.note("info", "queue", "items that were captured years ago are forgotten", items=gone)
         with self._database.read() as session:
             return registry.plan_poll(session, self._lease.source, self._config, self._settings, now=self._began)
@@ -97,12 +97,13 @@ class _Poll:
         """Record the feed discovery, count what could not be reached, and publish the state of the feeds."""
         now, lease = self._runtime.clock.now(), self._lease
         over = ending.result is RunResult.COMPLETED and ending.reason in _CAME_TO_ITS_END
+        # A stopped poll did not request all feeds: the others did not fail.
+        if over:
+            ids = [feed.id for feed in self.brief.feeds]
+            polling.count_unreached(self._runtime.raw_db, ids, self._settings, since=self._began, now=now)
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
-            # A stopped poll did not request all feeds: the others did not fail.
-            if over:
-                registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)
             waiting = queries.waiting_count(session, source_id=lease.source.id)
             disabled = [feed for feed in feeds if feed.disabled_at is not None and feed.disabled_at >= self._began]
