@@ -110,6 +110,12 @@ class Bed:
         """Make a source with a job that runs once and return the job's id."""
         return self.upsert(self.source(code), **spec).job.id
 
+    def source_of(self, job_id: int) -> int:
+        """Return the source of a job."""
+        source_id = self.job(job_id).source_id
+        assert source_id is not None
+        return source_id
+
     def job(self, job_id: int) -> Job:
         """Return a job as it is now."""
         with self.database.read() as session:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -16,18 +14,8 @@ from holdfast import config
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Feed, Operation, WarcFile
+from holdfast.db.models import Feed, WarcFile
 from holdfast.db.raw import DatabaseClock
-from holdfast.index.queries import sealed_files_after
-from holdfast.operations import long_running
-from holdfast.operations.long_running import (
-    OperationKind,
-    OperationLeases,
-    OperationRunning,
-    OperationState,
-)
-from holdfast.operations.running import OperationContext, run_operation
-from holdfast.operations.works import WORKS
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.contact import remember_contact
@@ -35,21 +23,14 @@ from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.api_bed import Server
 from tests.client import asking
-from tests.operations_bed import TUS, begun, operation, run_waiting, send, warc_bytes
+from tests.operations_bed import TUS, begun, captured, operation, run_waiting, send
 
 ADMIN = "/api/admin"
 _PAGE = "https://uploaded.example/two"
 
 
-def _captured(server: Server) -> None:
-    whole = warc_bytes("https://uploaded.example/", _PAGE, "https://uploaded.example/two?utm_source=x")
-    place = begun(server, len(whole))
-    send(server, place, whole, 0)
-    assert run_waiting(server) == [OperationState.DONE]
-
-
 def test_a_page_is_previewed_taken_down_found_and_brought_back(server: Server) -> None:
-    _captured(server)
+    captured(server)
     preview = server.get(f"{ADMIN}/takedowns/preview", params={"subject": "HTTP://uploaded.example/two#part"}).json()
     made = server.ask("POST", f"{ADMIN}/takedowns", subject=_PAGE, reason="asked for by its author")
     twice = server.ask("POST", f"{ADMIN}/takedowns", subject=_PAGE, reason="asked for by its author")
@@ -260,7 +241,7 @@ def test_settings_in_force_are_shown_with_their_origin_and_without_secrets(serve
 
 
 def test_storage_and_index_are_shown(server: Server) -> None:
-    _captured(server)
+    captured(server)
     storage = server.get(f"{ADMIN}/storage-state").json()
     index = server.get(f"{ADMIN}/index").json()
     broken = server.get(f"{ADMIN}/index/broken-files").json()
@@ -276,156 +257,6 @@ def test_storage_and_index_are_shown(server: Server) -> None:
     assert index["files"] == {"pending": 0, "running": 0, "indexed": 1, "failed": 0}
     assert index["search"]["waiting"] == 0
     assert broken["items"] == []
-
-
-def test_a_verification_finds_what_is_damaged_and_is_one_at_a_time(server: Server) -> None:
-    _captured(server)
-    started = server.ask("POST", f"{ADMIN}/verifications", quick=False)
-    second = server.ask("POST", f"{ADMIN}/verifications", source="up")
-    ended = run_waiting(server)
-    sound = operation(server, started.json()["id"])
-    with server.archive.database.read() as session:
-        ((_, path, _),) = sealed_files_after(session, source="up", execution_id=None, after=0, limit=2)
-    warc = server.archive.home / path
-    warc.write_bytes(warc.read_bytes()[:-20])
-    again = server.ask("POST", f"{ADMIN}/verifications", source="up")
-    run_waiting(server)
-    damaged = operation(server, again.headers["location"])
-    warc.unlink()
-    quick = server.ask("POST", f"{ADMIN}/verifications", source="up", quick=True)
-    run_waiting(server)
-    missing = operation(server, quick.json()["id"])
-
-    assert (started.status_code, started.headers["location"]) == (202, f"{ADMIN}/operations/{started.json()['id']}")
-    assert (second.status_code, second.json()["code"]) == (409, "operation_running")
-    assert f"operation {started.json()['id']} " in second.json()["error"]
-    assert (ended, sound["result"]["ok"], sound["result"]["problems"]) == ([OperationState.DONE], 1, [])
-    assert (damaged["state"], damaged["errorCode"], damaged["result"]["damaged"]) == ("failed", "archive_damaged", 1)
-    assert damaged["result"]["problems"][0]["name"] == warc.name
-    assert (missing["state"], missing["result"]["missing"]) == ("failed", 1)
-    assert server.get(f"{ADMIN}/storage-state").json()["lastVerification"]["id"] == quick.json()["id"]
-
-
-def test_the_index_and_the_search_index_are_made_anew(server: Server) -> None:
-    _captured(server)
-    before = server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()["total"]
-    index = server.ask("POST", f"{ADMIN}/index/rebuild", source="up")
-    search = server.client.post(f"{ADMIN}/search-index/rebuild")
-    nobody = server.ask("POST", f"{ADMIN}/index/rebuild", source="none")
-    ended = run_waiting(server)
-    done = operation(server, index.json()["id"])
-
-    assert (index.status_code, search.status_code, nobody.status_code) == (202, 202, 404)
-    assert ended == [OperationState.DONE] * 2
-    assert (done["result"]["files"], done["result"]["snapshots"], done["result"]["errors"]) == (1, 3, [])
-    assert operation(server, search.json()["id"])["result"]["pages"] == 3
-    assert server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()["total"] == before
-
-
-def _only(server: Server, work: Any) -> OperationState:
-    archive = server.archive
-    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
-    held = leases.take()
-    assert held is not None
-    return run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, work))
-
-
-def test_an_operation_is_cancelled_while_it_waits_and_while_it_runs(server: Server) -> None:
-    waiting = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-    ended = server.ask("POST", f"{ADMIN}/operations/{waiting['id']}/cancel")
-    twice = server.ask("POST", f"{ADMIN}/operations/{waiting['id']}/cancel")
-    running = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-
-    def work(context: OperationContext) -> dict[str, Any]:
-        asked = server.ask("POST", f"{ADMIN}/operations/{context.operation_id}/cancel").json()
-        assert (asked["state"], asked["isCancelled"]) == ("running", True)
-        context.stopping.wait(10)
-        context.check()
-        raise AssertionError("it went on")
-
-    state = _only(server, work)
-
-    assert (ended.json()["state"], twice.status_code, twice.json()["code"]) == ("cancelled", 409, "operation_over")
-    assert (state, operation(server, running["id"])["state"]) == (OperationState.CANCELLED, "cancelled")
-    assert server.client.post(f"{ADMIN}/search-index/rebuild").status_code == 202
-
-
-def test_what_a_dead_process_left_is_gone_on_with_where_it_was(server: Server) -> None:
-    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-    archive = server.archive
-    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
-    dead = leases.take()
-    assert dead is not None
-    # A process of this machine whose lock is free: it died without a word.
-    run = RunFile(archive.home.resolve() / "run")
-    leases.beat(dead, run_file=run.path.name, result={"seen": 5})
-    held_by_live = leases.take()
-    content = run.path.read_bytes()
-    run.close()
-    run.path.write_bytes(content)
-    found: dict[str, Any] = {}
-
-    def work(context: OperationContext) -> dict[str, Any]:
-        found.update(context.result, attempt=context.attempt)
-        return {"seen": 6}
-
-    state = _only(server, work)
-
-    assert held_by_live is None
-    assert (state, found) == (OperationState.DONE, {"seen": 5, "attempt": 2})
-    assert leases.settle(dead, OperationState.FAILED) is False
-    assert operation(server, started["id"])["state"] == "done"
-
-
-def test_what_a_process_of_another_machine_left_waits_for_its_lease(server: Server) -> None:
-    server.client.post(f"{ADMIN}/search-index/rebuild")
-    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
-    first = leases.take()
-    early = leases.take()
-    server.clock.advance(31)
-    later = leases.take()
-
-    assert first is not None
-    assert early is None
-    assert later is not None
-    assert later.attempt == first.attempt + 1
-
-
-def test_a_server_that_ends_gives_its_operation_back(server: Server) -> None:
-    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-
-    def work(context: OperationContext) -> dict[str, Any]:
-        context.stopping.set()
-        context.check()
-        raise AssertionError("it went on")
-
-    state = _only(server, work)
-
-    assert (state, operation(server, started["id"])["state"]) == (OperationState.QUEUED, "queued")
-
-
-def test_an_operation_may_be_given_back_as_often_as_the_server_is_started(server: Server) -> None:
-    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
-    for _ in range(25):
-        held = leases.take()
-        assert held is not None
-        leases.give_back(held)
-
-    assert operation(server, started["id"])["state"] == "queued"
-
-
-def test_an_operation_whose_process_dies_each_time_is_given_up(server: Server) -> None:
-    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
-    taken = 0
-    while leases.take() is not None:
-        taken += 1
-        server.clock.advance(31)
-    shown = operation(server, started["id"])
-
-    assert taken == 20
-    assert (shown["state"], shown["errorCode"]) == ("failed", "operation_abandoned")
 
 
 class Fast(SystemClock):
@@ -449,56 +280,6 @@ def test_a_server_whose_clock_is_fast_calls_no_worker_silent(migrated_postgres: 
 
     assert shown["isAlive"] is True
     assert shown["silentSeconds"] < 60
-
-
-@pytest.mark.postgres
-def test_a_machine_whose_clock_is_fast_takes_no_operation_from_another(migrated_postgres: str) -> None:
-    with closing(Database(migrated_postgres)) as database:
-        wish = Operation(kind=OperationKind.REBUILD_SEARCH.value, flight="search", subject="it", parameters={})
-        with database.write() as session:
-            long_running.start(session, SystemClock(), wish)
-        right = OperationLeases(database, SystemClock(), Path("/nonexistent"))
-        fast = OperationLeases(database, Fast(), Path("/nonexistent"))
-        held = right.take()
-        stolen = fast.take()
-
-        assert held is not None
-        assert stolen is None
-        assert not right.beat(held)
-
-
-def test_an_operation_that_breaks_has_failed_and_says_so(server: Server) -> None:
-    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
-
-    def work(_context: OperationContext) -> dict[str, Any]:
-        raise ZeroDivisionError("by mistake")
-
-    state = _only(server, work)
-    shown = operation(server, started["id"])
-
-    assert (state, shown["state"], shown["errorCode"]) == (OperationState.FAILED, "failed", "error")
-    assert shown["error"] == "ZeroDivisionError: by mistake"
-
-
-def test_two_servers_take_an_operation_once(servers: list[Server]) -> None:
-    servers[0].client.post(f"{ADMIN}/search-index/rebuild")
-    folder = servers[0].archive.home.resolve() / "run"
-    taken = [OperationLeases(one.archive.database, one.clock, folder).take() for one in servers]
-
-    assert [one is not None for one in taken] == [True, False]
-
-
-def test_operations_are_listed_by_kind_and_state(server: Server) -> None:
-    server.client.post(f"{ADMIN}/search-index/rebuild")
-    server.ask("POST", f"{ADMIN}/verifications", quick=True)
-    by_kind = server.get(f"{ADMIN}/operations", params={"kind": "verify"}).json()
-    by_state = server.get(f"{ADMIN}/operations", params={"state": "queued", "limit": 1}).json()
-    rest = server.get(f"{ADMIN}/operations", params={"state": "queued", "cursor": by_state["next"]}).json()
-
-    assert [row["kind"] for row in by_kind["items"]] == ["verify"]
-    assert [row["kind"] for row in [*by_state["items"], *rest["items"]]] == ["verify", "rebuild_search"]
-    assert server.get(f"{ADMIN}/operations/99999").json()["code"] == "operation_not_found"
-    assert server.get(f"{ADMIN}/operations", params={"kind": "dance"}).json()["field"] == "kind"
 
 
 def test_an_edition_is_planned_reported_and_refused_over_http(server: Server) -> None:
@@ -564,23 +345,6 @@ def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server
     assert [row["subject"] for row in late["items"]] == ["source two"]
     assert early["items"] == []
     assert len(ever["items"]) == 2
-
-
-def test_fifty_starts_at_once_give_one_operation_and_all_others_name_it(server: Server) -> None:
-    wish = Operation(kind=OperationKind.VERIFY.value, flight="verify", subject="all WARC files", parameters={})
-
-    def start(_number: int) -> int | str:
-        try:
-            with server.archive.database.write() as session:
-                return long_running.start(session, server.clock, wish).id
-        except OperationRunning as exc:
-            return f"named {exc.operation_id}"
-
-    with ThreadPoolExecutor(10) as pool:
-        found = list(pool.map(start, range(50)))
-
-    (begun,) = [one for one in found if isinstance(one, int)]
-    assert found.count(f"named {begun}") == 49
 
 
 def test_what_is_no_piece_is_refused_before_it_is_read(server: Server) -> None:

@@ -19,9 +19,7 @@ from holdfast.auth.identities import Identities
 from holdfast.db.models import PageSignal
 from holdfast.feedback import UsageTally
 from holdfast.log import captured
-from holdfast.operations import launching
 from holdfast.operations.launching import OperationLauncher
-from holdfast.processes.runfile import RunFile
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.search import SearchRequest, SearchService
 from tests import patience
@@ -112,13 +110,15 @@ def test_what_cannot_begin_is_named_and_tried_again_and_keeps_nothing_else_from_
     app = create_inner_app(archive)
     has_room, refused, begun, opened, looked = (Event() for _ in range(5))
 
-    def run_file(folder: Path) -> RunFile:
+    start = OperationLauncher.start
+
+    def start_with_room(launcher: OperationLauncher) -> None:
         if not has_room.is_set():
             refused.set()
-            raise OSError(ENOSPC, "No space left on device", str(folder))
-        return RunFile(folder)
+            raise OSError(ENOSPC, "No space left on device")
+        start(launcher)
 
-    monkeypatch.setattr(launching, "RunFile", run_file)
+    monkeypatch.setattr(OperationLauncher, "start", start_with_room)
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
     monkeypatch.setattr(SearchService, "ask", lambda _search, _request: opened.set())
     monkeypatch.setattr(OperationLauncher, "_look", lambda _launcher: looked.set())

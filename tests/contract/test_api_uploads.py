@@ -15,10 +15,9 @@ import pytest
 
 from holdfast.api.routes.uploads import VERSION
 from holdfast.db.models import Upload
-from holdfast.errors import LeaseLost
 from holdfast.operations import uploads
-from holdfast.operations.long_running import OperationLeases, OperationState
-from holdfast.operations.running import OperationContext, run_operation
+from holdfast.operations.long_running import OperationState
+from holdfast.operations.running import HeldOperation, OperationContext, run_operation
 from holdfast.operations.uploads import PartFile, part_path, remove_expired
 from holdfast.operations.works import WORKS
 from tests.api_bed import Server
@@ -30,8 +29,10 @@ from tests.operations_bed import (
     checksum,
     metadata,
     operation,
+    run_next,
     run_waiting,
     send,
+    taken,
     warc_bytes,
 )
 
@@ -232,15 +233,11 @@ def test_an_import_that_breaks_in_an_unforeseen_way_leaves_no_upload_that_is_bus
     whole = warc_bytes()
     place = begun(server, len(whole))
     send(server, place, whole, 0)
-    archive = server.archive
-    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
 
     def breaks(_context: OperationContext) -> dict[str, Any]:
         raise OSError(errno.EIO, "Input/output error")
 
-    held = leases.take()
-    assert held is not None
-    broken = run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, breaks))
+    broken = run_next(server, breaks)
     shown = server.get(place).json()
     again = server.ask("POST", f"{place}/import")
 
@@ -249,23 +246,23 @@ def test_an_import_that_breaks_in_an_unforeseen_way_leaves_no_upload_that_is_bus
     assert run_waiting(server) == [OperationState.DONE]
 
 
-def test_a_process_that_lost_its_operation_says_nothing_of_the_upload(server: Server) -> None:
-    place = begun(server, 10)
-    send(server, place, b"no archive", 0)
-    archive = server.archive
-    leases = OperationLeases(archive.database, server.clock, Path("/nonexistent"))
-    late = leases.take()
+def test_a_worker_that_lost_its_operation_says_nothing_of_the_upload(server: Server) -> None:
+    whole = warc_bytes()
+    place = begun(server, len(whole))
+    send(server, place, whole, 0)
+    late = taken(server)
     assert late is not None
-    server.clock.advance(31)
-    newer = leases.take()
-    assert newer is not None
+    server.bed.party.scheduler.sweep(dead_owners=[late.owner])
+    assert taken(server, "w2") is not None
     upload_id = server.get(place).json()["id"]
+    held = HeldOperation(late.execution_id, late.claim)
+    told = list[dict[str, Any]]()
 
-    with pytest.raises(LeaseLost):
-        uploads.settle_imported(archive.database, server.clock, archive.home, upload_id, late)
+    run_operation(server.archive.settings, server.clock, held, WORKS, tell=told.append)
 
+    assert (told[-1]["end"], told[-1]["code"]) == ("failed", "lease_lost")
     assert server.get(place).json()["state"] == "received"
-    assert part_path(archive.home, upload_id).exists()
+    assert part_path(server.archive.home, upload_id).exists()
 
 
 def _row(server: Server, upload_id: int) -> Upload:

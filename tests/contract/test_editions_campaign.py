@@ -139,7 +139,7 @@ def test_what_stands_in_the_way_is_a_reason_to_skip(bed: EditionBed) -> None:
     bed.jobs.recurring("daily", minutes=1440)
     named = bed.jobs.once("named", name="named-20270101")
     bed.jobs.party.act(named, JobAction.CANCEL)
-    bed.jobs.upsert(bed.job("named-20270101").source_id, name="named-20270101")
+    bed.jobs.upsert(bed.jobs.source_of(bed.job("named-20270101").id), name="named-20270101")
     bed.jobs.source("off")
     with bed.database.write() as session:
         source_jobs.disable_source(session, bed.clock, "off")

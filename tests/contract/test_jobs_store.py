@@ -153,7 +153,7 @@ def test_a_change_of_its_plan_wakes_no_job_that_rests(bed: Bed, state: str, minu
     bed.change(job_id, lambda job: setattr(job, "state", state))
     bed.set_next_run(job_id, None)
     with bed.database.write() as session:
-        spec = JobSpec(source_id=bed.job(job_id).source_id, interval_minutes=minutes, schedule_enabled=True, name="new")
+        spec = JobSpec(source_id=bed.source_of(job_id), interval_minutes=minutes, schedule_enabled=True, name="new")
         bed.party.actions.edit(session, job_id, spec)
 
     job = bed.job(job_id)

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, event, text
 
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare, downgrade, upgrade
+from holdfast.db.models.base import Json
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.urls import parse
 from tests.old_schemas import contents, insert_rows, make_old, old_revisions, schema_catalogue
@@ -238,6 +239,7 @@ def test_upgrade_keeps_rows_as_the_old_migrations_did(old_database: OldDatabase,
     make_old(old, "0031")
 
     found, expected = contents(new), contents(old)
+    expected.pop("operations", None)  # they are jobs now
     for rows in (found["search_outbox"], expected["search_outbox"]):
         for row in rows:
             row["created_at"] = 0  # the time of the upgrade
@@ -251,6 +253,76 @@ def test_upgrade_keeps_rows_as_the_old_migrations_did(old_database: OldDatabase,
 def _ask(database_url: str, statement: str) -> list[tuple[Any, ...]]:
     with closing(Database(database_url)) as database, database.engine.connect() as connection:
         return [tuple(row) for row in connection.execute(text(statement))]
+
+
+def _operation(number: int, state: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": number, "kind": "import", "flight": f"upload {number}", "subject": f"file {number}", "actor": "ada",
+        "parameters": {"upload": number, "directory": "here"}, "state": state, "result": {"files": number},
+        "phase": "reading", "done_units": 5, "total_units": 9, "attempt": number - 1, "created_at": 10 * number,
+        "updated_at": 10 * number + 5, "stop_asked": False, **more,
+    }  # fmt: skip
+
+
+def _upload(number: int, state: str) -> dict[str, Any]:
+    return {
+        "id": number, "source_code": "town", "name": "f", "metadata_text": "", "size": 1, "received": 1, "actor": "ada",
+        "state": state, "operation_id": number, "created_at": 1, "updated_at": 1, "expires_at": 50, "strict": False,
+    }  # fmt: skip
+
+
+_MOVED = """
+SELECT j.kind, j.name, j.state, j.details, e.state, e.config, e.metrics, e.reason, e.error, e.stop_requested,
+       e.directory, e.finished_at, u.state, (SELECT count(*) FROM holds h WHERE h.execution_id = e.id)
+  FROM uploads u JOIN executions e ON e.id = u.operation_id JOIN jobs j ON j.id = e.job_id
+ WHERE j.source_id IS NULL ORDER BY u.id"""
+
+
+@pytest.mark.parametrize("revision", ["0022", "0036"])
+def test_upgrade_makes_jobs_of_operations(old_database: OldDatabase, revision: str) -> None:
+    url = old_database("0022")
+    if revision == "0036":
+        upgrade(url)
+        downgrade(url, "0036")
+    _fill(url, "0022")
+    rows = {
+        "operations": [
+            _operation(1, "queued"),
+            _operation(2, "running", started_at=21, stop_asked=True, lease_until=99, run_file="r"),
+            _operation(3, "done", started_at=31, finished_at=39),
+            _operation(4, "failed", finished_at=49, error="it broke", error_code="error"),
+        ],
+        "uploads": [
+            _upload(number, state) for number, state in enumerate(("received",) * 2 + ("imported", "failed"), 1)
+        ],
+    }
+    insert_rows(url, rows)
+    if url.startswith("postgresql"):  # the rows above have numbers that no sequence gave them
+        with closing(Database(url)) as database, database.engine.begin() as connection:
+            for name in ("jobs", "executions"):
+                connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), 50)"))
+    upgrade(url)
+
+    with closing(Database(url)) as database, database.engine.connect() as connection:
+        fields = {"details": Json, "config": Json, "metrics": Json}
+        moved = [tuple(row) for row in connection.execute(text(_MOVED).columns(**fields))]
+        kept = connection.execute(text("SELECT count(*) FROM executions WHERE job_id = 1")).scalar_one()
+
+    def metrics(number: int) -> dict[str, Any]:
+        return {"phase": "reading", "done": 5, "total": 9, "result": {"files": number}}
+
+    def of(number: int, job: str, run: str, *rest: Any) -> tuple[Any, ...]:
+        parameters = {"upload": number}
+        return ("import", f"file {number}", job, {"actor": "ada"}, run, parameters, metrics(number), *rest)
+
+    assert moved == [
+        of(1, "pending", "queued", None, None, None, "here", None, "received", 0),
+        of(2, "scheduled", "queued", None, None, "cancel", "here", None, "received", 1),
+        of(3, "completed", "completed", None, None, None, "here", 39, "imported", 2),
+        of(4, "failed", "failed", "error", "it broke", None, "here", 49, "failed", 3),
+    ]
+    assert kept == 3
+    assert compare(url).is_whole
 
 
 def test_upgrade_moves_takedowns_to_the_key_of_their_page(old_database: OldDatabase) -> None:

@@ -12,13 +12,13 @@ import pytest
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.imports.placing import write_new
-from holdfast.operations.long_running import MOST_ATTEMPTS, OperationLeases, OperationState
-from holdfast.operations.running import OperationContext, run_operation
+from holdfast.operations.long_running import OperationState
+from holdfast.operations.running import MOST_ATTEMPTS, OperationContext
 from holdfast.operations.uploads import part_path
-from holdfast.operations.works import WORKS, verify
+from holdfast.operations.works import verify
 from holdfast.warc import queries as files
 from tests.api_bed import Server
-from tests.operations_bed import begun, operation, run_waiting, send, warc_bytes
+from tests.operations_bed import begun, operation, run_next, run_waiting, send, warc_bytes
 
 
 def _package(*names: str) -> bytes:
@@ -70,14 +70,6 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
         assert server.get("/cdx", params={"url": f"{name}.example/", "output": "json"}).json(), name
 
 
-def _run(server: Server, work: Callable[[OperationContext], dict[str, Any]]) -> OperationState:
-    """Take what waits, and let this work be what is done for it."""
-    archive = server.archive
-    held = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run").take()
-    assert held is not None, "nothing waits"
-    return run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, work))
-
-
 def _two_files(server: Server) -> None:
     whole = _package("one", "two")
     place = begun(server, len(whole), source="trouble", filename="two.wacz")
@@ -100,13 +92,13 @@ def test_an_operation_whose_database_blinks_goes_on_where_it_was(server: Server)
             raise Unavailable("the database did not answer")
         return {"done": True}
 
-    with pytest.raises(Unavailable, match="did not answer"):
-        _run(server, work)
+    assert run_next(server, work) is OperationState.QUEUED
+    server.clock.advance(1)
     between = operation(server, number)
-    ended = _run(server, work)
+    ended = run_next(server, work)
     done = operation(server, number)
 
-    assert (between["state"], between["error"], between["finishedAt"]) == ("running", None, None)
+    assert (between["state"], between["error"], between["finishedAt"]) == ("queued", None, None)
     assert attempts == [(1, {}), (2, {"after": 7})]
     assert (ended, done["state"], done["result"]) == (OperationState.DONE, "done", {"done": True})
 
@@ -120,9 +112,9 @@ def test_an_operation_that_finds_the_same_thing_away_each_time_fails_and_says_wh
         raise Unavailable("cannot write to the shelf")
 
     for _ in range(MOST_ATTEMPTS - 1):
-        with pytest.raises(Unavailable):
-            _run(server, work)
-    ended = _run(server, work)
+        assert run_next(server, work) is OperationState.QUEUED
+        server.clock.advance(60)
+    ended = run_next(server, work)
     told = operation(server, number)
 
     assert (ended, begun_times) == (OperationState.FAILED, MOST_ATTEMPTS)
@@ -143,8 +135,8 @@ def test_a_database_that_blinks_is_no_damage_of_the_archive(
             patched.setattr(type(context.runtime.raw_db), "read", _failing(lambda _self: read(), away, at=2))
             return verify(context)
 
-    with pytest.raises(Unavailable):
-        _run(server, work)
+    assert run_next(server, work) is OperationState.QUEUED
+    server.clock.advance(1)
     ended = run_waiting(server)
     found = operation(server, number)["result"]
 
@@ -182,7 +174,7 @@ def test_a_file_that_is_moved_or_discarded_since_it_was_listed_is_not_missing(
         return verify(context)
 
     with monkeypatch.context() as patched:
-        ended = _run(server, work)
+        ended = run_next(server, work)
     found = operation(server, number)["result"]
 
     assert ended is OperationState.DONE, found

@@ -158,7 +158,7 @@ def test_a_new_plan_is_no_retry_of_the_old_one(bed: Bed, clock: FakeClock, max_r
     job_id = bed.once(max_retries=max_retries)
     _failed_once(bed, job_id)
 
-    bed.upsert(bed.job(job_id).source_id, max_retries=max_retries, config={"max_depth": 2})
+    bed.upsert(bed.source_of(job_id), max_retries=max_retries, config={"max_depth": 2})
     clock.advance(3600)
     bed.run_once(job_id)
 
@@ -170,7 +170,7 @@ def test_the_same_wish_again_leaves_a_retry_a_retry(bed: Bed, clock: FakeClock) 
     clock.advance(3600)
     _failed_once(bed, job_id)
 
-    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=2)
+    bed.upsert(bed.source_of(job_id), interval_minutes=60, schedule_enabled=True, max_retries=2)
     clock.advance(3600)
     bed.run_once(job_id)
 
@@ -184,7 +184,7 @@ def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, cloc
     _failed_once(bed, job_id)
     bed.party.act(job_id, JobAction.RETRY)
     _failed_once(bed, job_id)
-    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=0)
+    bed.upsert(bed.source_of(job_id), interval_minutes=60, schedule_enabled=True, max_retries=0)
     bed.party.act(job_id, JobAction.FORCE_RUN)
     bed.run_once(job_id)
 

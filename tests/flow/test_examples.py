@@ -28,7 +28,6 @@ from holdfast.db.models import (
     Feed,
     IssueReport,
     Job,
-    Operation,
     SignalPage,
     Snapshot,
     Upload,
@@ -145,18 +144,10 @@ def _delivery(session: Session) -> None:
 
 def _operation(session: Session) -> None:
     now = SystemClock().now()
-    session.add(
-        Operation(
-            id=1,
-            kind="verify",
-            flight="verify",
-            subject="all WARC files",
-            state="queued",
-            actor="ada",
-            created_at=now,
-            updated_at=now,
-        )
-    )
+    session.add(Job(id=9, kind="verify", fingerprint="f", name="all WARC files", state="pending",
+                    details={"actor": "ada"}, created_at=now))  # fmt: skip
+    session.flush()
+    session.add(Execution(id=9, job_id=9, number=1, state="queued", output_dir="", created_at=now, queued_at=now))
 
 
 def _upload(session: Session) -> None:

@@ -31,7 +31,6 @@ from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.metrics import ServerMetrics
-from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.history import PageHistory
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
@@ -144,8 +143,6 @@ class AdminWrite(NamedTuple):
 
     job_service: JobService
     actor: str
-    operations: OperationLauncher
-    """Starts queued operations; notify it after the commit."""
     identities: Identities
     turn: Semaphore | None = None
     """The write turn to wait for in each transaction, so that others can write between; None if it is held already."""
@@ -194,7 +191,7 @@ async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
 
 async def open_turns(request: Request) -> AdminWrite:
     state = request.app.state
-    return AdminWrite(state.job_service, actor_of(request), state.operations, state.accounts.identities, state.turn)
+    return AdminWrite(state.job_service, actor_of(request), state.accounts.identities, state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):

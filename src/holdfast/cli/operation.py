@@ -1,6 +1,6 @@
 """`holdfast operation` and `holdfast upload`: long-running work requested over HTTP, and files for it.
 
-A server does the work; these commands show and end it, from wherever the database can be reached.
+A worker does the work; these commands show and end it, from wherever the database can be reached.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import typer
 from holdfast.cli.parameters import command_group, one_of
 from holdfast.cli.printing import described, picked
 from holdfast.cli.resource import Done, Listing, Reading, Rows, Writing, command
+from holdfast.jobs.kinds import OperationKind
 from holdfast.operations import long_running, queries, uploads
-from holdfast.operations.long_running import OperationKind, OperationState
+from holdfast.operations.long_running import RUN_STATES, OperationState
 from holdfast.operations.records import OperationRecord, UploadRecord, operation_record, upload_record
 from holdfast.operations.uploads import UploadState
 from holdfast.wiring.jobs import JobService, open_jobs
 
 app_command = command_group(
-    "Work that takes minutes or hours, requested over HTTP and done by a server: imports, verifications, rebuilds, "
+    "Work that takes minutes or hours, requested over HTTP and done by a worker: imports, verifications, rebuilds, "
     "editions. Example: holdfast operation list --state running"
 )
 OperationId = Annotated[int, typer.Argument(help="An operation's number.", metavar="OPERATION", min=0)]
@@ -41,7 +42,8 @@ def list_operations(
 ) -> Rows:
     """List operations, newest first."""
     kind, state = one_of(kind, tuple(OperationKind), "--kind"), one_of(state, tuple(OperationState), "--state")
-    rows = queries.listed_operations(session, kind=kind, state=state, before=before, limit=limit)
+    run_state = state and RUN_STATES[OperationState(state)]
+    rows = queries.listed_operations(session, kind=kind, state=run_state, before=before, limit=limit)
     return _rows([operation_record(row) for row in rows], limit)
 
 
@@ -49,7 +51,7 @@ def _rows(found: Sequence[OperationRecord | UploadRecord], limit: int) -> Rows:
     return Rows(found, footer=f"continue with --before {found[-1].id}" if len(found) == limit else "")
 
 
-@command(app_command, example="operation show 1")
+@command(app_command, example="operation show 9")
 def show(session: Reading, operation: OperationId) -> Done:
     """Show the progress and the result of an operation."""
     found = operation_record(long_running.find(session, operation))
@@ -58,7 +60,7 @@ def show(session: Reading, operation: OperationId) -> Done:
     return Done(found, described(picked(found, _SHOWN) | plain))
 
 
-@command(app_command, opened=open_jobs, example="operation cancel 1")
+@command(app_command, opened=open_jobs, example="operation cancel 9")
 def cancel(jobs: JobService, session: Writing, operation: OperationId) -> Done:
     """Cancel a queued operation, or ask the running one to stop, which it does within seconds."""
     found = operation_record(long_running.cancel(session, jobs.clock, operation))
@@ -95,9 +97,9 @@ def show_upload(session: Reading, number: UploadId) -> UploadRecord:
 
 @command(upload, "import", opened=open_jobs, example="upload import 1")
 def import_again(jobs: JobService, session: Writing, number: UploadId) -> Done:
-    """Queue the import of a complete upload whose import failed or was cancelled; a server does it."""
+    """Queue the import of a complete upload whose import failed or was cancelled; a worker does it."""
     found = upload_record(uploads.import_again(session, jobs.clock, jobs.settings, number))
-    return Done(found, f"operation {found.operation_id} will import upload {number} on a server")
+    return Done(found, f"operation {found.operation_id} will import upload {number} on a worker")
 
 
 @command(upload, opened=open_jobs, example="upload end 1")

@@ -16,7 +16,6 @@ from holdfast.cli.archive import read_executions
 from holdfast.cli.formatting import counted, fields, table
 from holdfast.cli.job_selector import JOB_KINDS
 from holdfast.cli.parameters import Apply, AsJson, Home, command_group, one_of, read_codes
-from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.runner import example
 from holdfast.cli.seeds import find_contact
@@ -30,13 +29,14 @@ from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_hel
 from holdfast.jobs.slots import preview_rebalance, record_rebalance, show_distribution
 from holdfast.jobs.slots import rebalance as do_rebalance
 from holdfast.jobs.views.listing import count_metrics
+from holdfast.operations.runner import ALL_RUNNERS
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.records import Spelling, encode
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.feeds import FeedJobs
-from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, dead_holders, work
+from holdfast.worker.loop import BACKGROUND_TASKS, RunnerTable, WorkerOptions, dead_holders, work
 
 _MOST = 10_000
 _log = log.get()
@@ -80,9 +80,14 @@ def start(
         schedules=scheduler,
     )
     with obeying_signals() as stops:
-        report = work(settings, options, stops, RunnerTable(RUNNERS, BACKGROUND_TASKS))
-    # Scripts know the errors by this key.
-    facts = picked(report, "executions endings low_disk chore_errors=background_errors")
+        report = work(settings, options, stops, RunnerTable(ALL_RUNNERS, BACKGROUND_TASKS))
+    facts = {
+        "executions": report.executions,
+        "endings": dict(report.endings),
+        "low_disk": report.low_disk,
+        # Keep the key that scripts know.
+        "chore_errors": report.background_errors,
+    }
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
     errors = ["work is waiting because the disk is too full; see: holdfast status"] if report.low_disk else []
     errors += [f"{name}: {error}" for name, error in report.background_errors.items()]

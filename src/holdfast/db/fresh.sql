@@ -237,30 +237,6 @@ CREATE TABLE noise_verdicts (
 	decided_at BIGINT NOT NULL, 
 	CONSTRAINT pk_noise_verdicts PRIMARY KEY (snapshot_id)
 );
-CREATE TABLE operations (
-	id INTEGER NOT NULL, 
-	kind VARCHAR(32) NOT NULL, 
-	flight TEXT NOT NULL, 
-	subject TEXT NOT NULL, 
-	parameters JSON NOT NULL, 
-	state VARCHAR(16) NOT NULL, 
-	phase VARCHAR(64), 
-	done_units BIGINT DEFAULT '0' NOT NULL, 
-	total_units BIGINT, 
-	result JSON NOT NULL, 
-	error TEXT, 
-	error_code VARCHAR(64), 
-	actor TEXT NOT NULL, 
-	stop_asked BOOLEAN DEFAULT false NOT NULL, 
-	attempt INTEGER DEFAULT '0' NOT NULL, 
-	run_file TEXT, 
-	lease_until BIGINT, 
-	created_at BIGINT NOT NULL, 
-	started_at BIGINT, 
-	updated_at BIGINT NOT NULL, 
-	finished_at BIGINT, 
-	CONSTRAINT pk_operations PRIMARY KEY (id)
-);
 CREATE TABLE page_crawls (
 	id INTEGER NOT NULL, 
 	execution_id BIGINT NOT NULL, 
@@ -688,7 +664,7 @@ CREATE TABLE feeds (
 );
 CREATE TABLE jobs (
 	id INTEGER NOT NULL, 
-	source_id INTEGER NOT NULL, 
+	source_id INTEGER, 
 	kind VARCHAR(16) NOT NULL, 
 	fingerprint VARCHAR(64) NOT NULL, 
 	config JSON NOT NULL, 
@@ -765,25 +741,6 @@ CREATE TABLE robots (
 	CONSTRAINT pk_robots PRIMARY KEY (id), 
 	CONSTRAINT fk_robots_domain_id FOREIGN KEY(domain_id) REFERENCES domains (id), 
 	CONSTRAINT uq_robots_origin UNIQUE (origin)
-);
-CREATE TABLE uploads (
-	id INTEGER NOT NULL, 
-	source_code VARCHAR(64) NOT NULL, 
-	source_name TEXT, 
-	name TEXT NOT NULL, 
-	strict BOOLEAN DEFAULT false NOT NULL, 
-	sha256 VARCHAR(64), 
-	metadata_text TEXT NOT NULL, 
-	size BIGINT NOT NULL, 
-	received BIGINT DEFAULT '0' NOT NULL, 
-	state VARCHAR(16) NOT NULL, 
-	operation_id INTEGER, 
-	actor TEXT NOT NULL, 
-	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, 
-	expires_at BIGINT, 
-	CONSTRAINT pk_uploads PRIMARY KEY (id), 
-	CONSTRAINT fk_uploads_operation_id FOREIGN KEY(operation_id) REFERENCES operations (id)
 );
 CREATE TABLE user_sessions (
 	id INTEGER NOT NULL, 
@@ -914,6 +871,25 @@ CREATE TABLE owners (
 	CONSTRAINT pk_owners PRIMARY KEY (id), 
 	CONSTRAINT fk_owners_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
+CREATE TABLE uploads (
+	id INTEGER NOT NULL, 
+	source_code VARCHAR(64) NOT NULL, 
+	source_name TEXT, 
+	name TEXT NOT NULL, 
+	strict BOOLEAN DEFAULT false NOT NULL, 
+	sha256 VARCHAR(64), 
+	metadata_text TEXT NOT NULL, 
+	size BIGINT NOT NULL, 
+	received BIGINT DEFAULT '0' NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	operation_id INTEGER, 
+	actor TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	expires_at BIGINT, 
+	CONSTRAINT pk_uploads PRIMARY KEY (id), 
+	CONSTRAINT fk_uploads_operation_id FOREIGN KEY(operation_id) REFERENCES executions (id)
+);
 CREATE TABLE warc_files (
 	id INTEGER NOT NULL, 
 	execution_id INTEGER NOT NULL, 
@@ -1020,8 +996,6 @@ CREATE INDEX ix_noise_suspects_alike ON noise_suspects (site, likeness, kind, le
 CREATE INDEX ix_noise_suspects_url_hash ON noise_suspects (url_hash);
 CREATE INDEX ix_noise_suspects_errors ON noise_suspects (site) WHERE kind IS NULL;
 CREATE INDEX ix_noise_suspects_unmarked ON noise_suspects (site, likeness, snapshot_id) WHERE NOT marked AND kind IS NOT NULL;
-CREATE INDEX ix_operations_kind ON operations (kind, id);
-CREATE UNIQUE INDEX uq_operations_open_flight ON operations (flight) WHERE finished_at IS NULL;
 CREATE INDEX ix_page_crawls_page_id ON page_crawls (page_id, id);
 CREATE INDEX ix_page_crawls_deferred ON page_crawls (execution_id, domain_id, scheduled_for, id) WHERE outcome IS NULL AND scheduled_for IS NOT NULL;
 CREATE INDEX ix_page_crawls_made ON page_crawls (completed_at) WHERE started_at IS NOT NULL;
@@ -1050,12 +1024,11 @@ CREATE INDEX ix_jobs_updated ON jobs (updated_at);
 CREATE INDEX ix_jobs_due ON jobs (next_run_at, id) WHERE next_run_at IS NOT NULL;
 CREATE INDEX ix_jobs_locked ON jobs (lock_heartbeat_at, id) WHERE lock_token IS NOT NULL;
 CREATE UNIQUE INDEX uq_jobs_crawl ON jobs (source_id) WHERE kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL;
+CREATE UNIQUE INDEX uq_jobs_operation ON jobs (fingerprint) WHERE source_id IS NULL AND state IN ('pending','scheduled','running');
 CREATE INDEX ix_page_groups_last ON page_groups (last_captured_at, id);
 CREATE INDEX ix_page_groups_source_last ON page_groups (source_id, last_captured_at, id);
 CREATE INDEX ix_page_groups_url_hash ON page_groups (url_hash);
 CREATE INDEX ix_robots_domain_id ON robots (domain_id);
-CREATE INDEX ix_uploads_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
-CREATE UNIQUE INDEX uq_uploads_open_digest ON uploads (sha256) WHERE expires_at IS NOT NULL AND sha256 IS NOT NULL;
 CREATE INDEX ix_user_sessions_expires_at ON user_sessions (expires_at);
 CREATE INDEX ix_user_sessions_user ON user_sessions (user_id, id);
 CREATE INDEX ix_webhook_deliveries_age ON webhook_deliveries (created_at);
@@ -1081,6 +1054,8 @@ CREATE UNIQUE INDEX uq_executions_open ON executions (job_id) WHERE state IN ('q
 CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
 CREATE INDEX ix_owners_directory ON owners (directory, heartbeat_at) WHERE directory IS NOT NULL;
 CREATE INDEX ix_owners_open ON owners (host) WHERE ended_at IS NULL;
+CREATE INDEX ix_uploads_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
+CREATE UNIQUE INDEX uq_uploads_open_digest ON uploads (sha256) WHERE expires_at IS NOT NULL AND sha256 IS NOT NULL;
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
@@ -1103,4 +1078,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0036');
+INSERT INTO alembic_version(version_num) VALUES ('0037');

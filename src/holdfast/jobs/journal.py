@@ -36,6 +36,7 @@ from holdfast.db.models import (
 )
 from holdfast.db.models.base import Json, Moment
 from holdfast.events import order_events
+from holdfast.jobs.store import of_source
 from holdfast.outside_text import clean
 
 
@@ -340,10 +341,13 @@ def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = 
             break
         done.append(execution_id)
     if done:
+        # The metrics of an operation are its result.
+        of_operation = Execution.job_id.in_(select(Job.id).where(~of_source()))
+        kept = case((of_operation, Execution.metrics), else_=literal({}, Json))
         session.execute(
             update(Execution)
             .where(Execution.id.in_(done))
-            .values(stack=None, metrics={}, pruned_at=now)
+            .values(stack=None, metrics=kept, pruned_at=now)
             .execution_options(synchronize_session=False)
         )
         forget(session, done)

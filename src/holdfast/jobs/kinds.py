@@ -1,7 +1,8 @@
-"""Kinds of jobs, and how to tell those of a source from those of the whole archive."""
+"""Kinds of jobs: those of a source, and operations, which have none."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 CRAWL, FEED, IMPORT = "crawl", "feed", "import"
@@ -10,3 +11,19 @@ UNCAPPED = ("annual", "shard")
 
 OF_SOURCE: Final = "source_id IS NOT NULL"
 """Selects the jobs of sources in plain SQL, as `jobs.store.of_source` does."""
+
+
+class OperationKind(StrEnum):
+    """Kinds of operations: work of minutes or hours on the archive, which a worker does in a process of its own.
+
+    An import of an upload is not a job of kind `import` of a source: that one groups imported files, and never runs.
+    """
+
+    IMPORT = "import"
+    VERIFY = "verify"
+    REBUILD_INDEX = "rebuild_index"
+    REBUILD_SEARCH = "rebuild_search"
+    REPORT_EDITION = "report_edition"
+    FREEZE_EDITION = "freeze_edition"
+    VERIFY_EDITION = "verify_edition"
+    COMPARE_EDITIONS = "compare_editions"

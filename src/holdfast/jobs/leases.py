@@ -41,9 +41,10 @@ class ExecutionLease:
     execution_id: int
     number: int
     owner: str
-    source: Source
     job: Job
     """As it was when it was leased."""
+    of: Source | None
+    """None for an operation."""
     output_dir: Path
     resumed: bool
     """True if a worker ran this execution, or the one that it retries, before."""
@@ -54,12 +55,24 @@ class ExecutionLease:
     left_behind: str | None = None
     """A sentence about the files on another machine that this run continues without."""
 
+    @property
+    def source(self) -> Source:
+        assert self.of is not None, f"job {self.job.id} is an operation"
+        return self.of
+
+    @property
+    def code(self) -> str:
+        """The source's code; the kind of an operation."""
+        return self.job.kind if self.of is None else self.of.code
+
 
 class LeaseUpdate(NamedTuple):
     stop: str | None
     """`drain`, `cancel`, or None."""
     cancelled: bool
     """The job was cancelled: settle as cancelled after draining."""
+    is_paused: bool = False
+    """An operator paused the run."""
 
 
 class _Gone(Exception):
@@ -77,23 +90,23 @@ class ExecutionLeases:
         self._directory = directory
 
     def take(
-        self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None
+        self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None, operations: bool = False
     ) -> ExecutionLease | None:
-        """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued."""
+        """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued.
+
+        With `operations`, lease an operation; without, a run of a source.
+        """
+        which: Any = {"kinds": kinds, "job_id": job_id, "directory": self._directory, "operations": operations}
         for _ in range(_TRIES):
             # Search without a lock first: on SQLite, a write transaction per poll would block every other writer.
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
-                waits = schedule_queries.next_queued(
-                    session, now=now, kinds=kinds, job_id=job_id, directory=self._directory
-                )
+                waits = schedule_queries.next_queued(session, now=now, **which)
             if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
                 # Skip an execution that another worker is leasing now: no worker waits for another.
-                free = schedule_queries.lock_next(
-                    session, now=now, kinds=kinds, job_id=job_id, directory=self._directory
-                )
+                free = schedule_queries.lock_next(session, now=now, **which)
                 execution_id, _, may_start = waits
                 if not may_start:
                     schedule_queries.close_stray(session, execution_id=execution_id, now=now)
@@ -121,23 +134,26 @@ class ExecutionLeases:
         if execution is None:
             # The rollback also releases the job's lock.
             raise _Gone
-        job, source = schedule_queries.job_and_source(session, job_id)
+        # The session may still have these rows as they were before the lock.
+        job = session.get_one(Job, job_id, populate_existing=True)
+        source = None if job.source_id is None else session.get_one(Source, job.source_id, populate_existing=True)
         left_behind = self._left_behind(session, execution)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
-        if left_behind is not None or not execution.output_dir:
+        if source is not None and (left_behind is not None or not execution.output_dir):
             before = None if left_behind else schedule_queries.output_dir(session, execution.resumed_from)
             execution.output_dir = before or self._folder(execution, (job, source), now)
         execution.directory = self._directory or execution.directory
         claim = LeaseClaim(job_id, token, epoch)
         schedule_queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
         session.flush()
-        emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
+        if source is not None:
+            emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
         return ExecutionLease(
             claim=claim,
             execution_id=execution.id,
             number=execution.number,
             owner=owner,
-            source=source,
+            of=source,
             job=job,
             output_dir=Path(execution.output_dir),
             resumed=resumed,
@@ -177,16 +193,16 @@ class ExecutionLeases:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
             # Read in the transaction of the renewal: a holder learns of a stop request with its next heartbeat at the
             # latest.
-            stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
-        return _update_of(lease, state, stop)
+            orders = schedule_queries.orders(session, execution_id=lease.execution_id)
+        return _update_of(lease, state, orders)
 
     def poll_signals(self, lease: ExecutionLease) -> LeaseUpdate:
         """Return instructions to the holder without writing anything; raise LeaseLost as `renew` does."""
         with self._database.read() as session:
             # Keep this order: a cancellation that commits between the two reads must not look like a plain stop.
-            stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
+            orders = schedule_queries.orders(session, execution_id=lease.execution_id)
             state = schedule_queries.held_state(session, lease.claim)
-        return _update_of(lease, state, stop)
+        return _update_of(lease, state, orders)
 
     def report(self, lease: ExecutionLease, counts: Counts, metrics: dict[str, Any]) -> None:
         """Write the progress of a run and record it as an event; raise LeaseLost as `renew` does."""
@@ -194,13 +210,15 @@ class ExecutionLeases:
             job, execution, now = self._held(session, lease)
             # If the holder dies, its working time ends with its last report.
             job.lock_heartbeat_at = now
-            record_progress(session, (lease.job, lease.source), execution, counts, now=now)
+            execution.metrics = metrics or execution.metrics
+            if lease.of is None:
+                return
+            record_progress(session, (lease.job, lease.of), execution, counts, now=now)
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
             # Add the cost of earlier holders: times add up, and the highest memory peak counts.
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
-            execution.metrics = metrics or execution.metrics
             event = progress(
                 lease.claim.job_id,
                 lease.execution_id,
@@ -209,14 +227,15 @@ class ExecutionLeases:
             )
             emit(session, [event], now=now)
 
-    def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
+    def release(self, lease: ExecutionLease, *, rest_s: float = 0.0, has_died: bool = False) -> None:
         """Return an execution to the queue, to be continued after `rest_s` seconds; raise LeaseLost as `renew`
-        does.
+        does. `has_died` records that its process died.
         """
+        how = "died" if has_died else "released"
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             # End the hold before releasing the job: the history must never show two holds at a time.
-            schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
+            schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending=how, now=now)
             # Otherwise the execution keeps its place in the queue.
             if rest_s > 0:
                 execution.queued_at = now + timedelta(seconds=rest_s)
@@ -241,11 +260,11 @@ class ExecutionLeases:
         return job, locked_execution(session, lease.execution_id), moment_in(session, self._clock)
 
 
-def _update_of(lease: ExecutionLease, state: str | None, stop: str | None) -> LeaseUpdate:
+def _update_of(lease: ExecutionLease, state: str | None, orders: tuple[str | None, bool]) -> LeaseUpdate:
     if state is None:
         raise _lost(lease)
-    cancelled = state == State.CANCELLED
-    return LeaseUpdate(stop or ("drain" if cancelled else None), cancelled)
+    cancelled, (stop, is_paused) = state == State.CANCELLED, orders
+    return LeaseUpdate(stop or ("drain" if cancelled else None), cancelled, is_paused)
 
 
 def _lost(lease: ExecutionLease) -> LeaseLost:

@@ -74,6 +74,7 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
     latest = latest_executions(session, numbers)
     found: dict[int, list[JobOfSource]] = {}
     for job in session.scalars(select(Job).where(Job.id.in_(numbers)).order_by(Job.id.desc())):
+        assert job.source_id is not None
         found.setdefault(job.source_id, []).append(JobOfSource(job, latest.get(job.id)))
     return found
 

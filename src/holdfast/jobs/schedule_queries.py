@@ -17,6 +17,7 @@ from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCr
 from holdfast.db.models.base import Moment
 from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
+from holdfast.jobs.store import is_open_operation
 from holdfast.records import Operator, record
 
 _OPEN = ("queued", "running", "stopped")
@@ -109,15 +110,16 @@ def next_queued(
     kinds: Sequence[str] | None = None,
     job_id: int | None = None,
     directory: str | None = None,
+    operations: bool = False,
 ) -> tuple[int, int, bool] | None:
     """Return the longest queued execution, its job, and whether the job may start it or has started it.
 
     Excludes executions before their time and of disabled sources; limited to these kinds or this job, if given.
     With `directory`, excludes those whose files are in another data directory, unless all of its workers are
-    dead.
+    dead. With `operations`, return one of these instead of a source's: they never leave their data directory.
     """
     # Check without a lock first: nearly every check finds nothing, and SQLite has only one write lock.
-    row = session.execute(_queued(now, kinds, job_id, directory)).one_or_none()
+    row = session.execute(_queued(now, kinds, job_id, directory, operations=operations)).one_or_none()
     return None if row is None else (row[0], row[1], row[2])
 
 
@@ -128,27 +130,32 @@ def lock_next(
     kinds: Sequence[str] | None = None,
     job_id: int | None = None,
     directory: str | None = None,
+    operations: bool = False,
 ) -> tuple[int, int] | None:
     """Return the longest queued execution that may start, with its job's row locked; skip rows locked by others."""
-    free = _queued(now, kinds, job_id, directory).where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
+    queued = _queued(now, kinds, job_id, directory, operations=operations)
+    free = queued.where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
     # Lock without the key, as an update does: other transactions may write rows that reference the job.
     row = session.execute(free.with_for_update(of=Job, skip_locked=True, key_share=True)).one_or_none()
     return None if row is None else (row[0], row[1])
 
 
 def _queued(
-    now: datetime, kinds: Sequence[str] | None, job_id: int | None, directory: str | None
+    now: datetime, kinds: Sequence[str] | None, job_id: int | None, directory: str | None, *, operations: bool
 ) -> Select[int, int, bool]:
     query = (
         select(Execution.id, Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
         .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        # A source may have been disabled after its run was queued: the run waits until it is enabled again.
-        .where(Execution.state == "queued", Execution.queued_at <= now, Source.enabled)
+        .where(Execution.state == "queued", Execution.queued_at <= now)
         .order_by(Execution.queued_at, Execution.id)
         .limit(1)
     )
     query = query if job_id is None else query.where(Job.id == job_id)
+    if operations:
+        query = query.where(is_open_operation())
+        return query if directory is None else query.where(Execution.directory == directory)
+    # A source may have been disabled after its run was queued: the run waits until it is enabled again.
+    query = query.join(Source, Source.id == Job.source_id).where(Source.enabled)
     if directory is not None:
         query = query.where(is_ours(directory, now))
     return query if kinds is None else query.where(Job.kind.in_(kinds))
@@ -265,9 +272,11 @@ def lock_owners(session: Session) -> list[str]:
     )
 
 
-def stop_word(session: Session, *, execution_id: int) -> str | None:
-    """Return the execution's stop request: drain, cancel, or None."""
-    return session.scalar(select(Execution.stop_requested).where(Execution.id == execution_id))
+def orders(session: Session, *, execution_id: int) -> tuple[str | None, bool]:
+    """Return the execution's stop request (drain, cancel, or None), and whether it is paused."""
+    query = select(Execution.stop_requested, Execution.paused_at.is_not(None)).where(Execution.id == execution_id)
+    row = session.execute(query).one_or_none()
+    return (None, False) if row is None else (row[0], bool(row[1]))
 
 
 def held_job(session: Session, claim: LeaseClaim) -> Job | None:

@@ -168,7 +168,9 @@ class Scheduler:
             events += self._settler.lose(session, job, opened, now=now)
         if stale:
             session.flush()
-            schedule_queries.count_hour(session, now, stale_locks=len(stale))
+            # The metrics are those of crawls.
+            if count := sum(job.source_id is not None for job in stale):
+                schedule_queries.count_hour(session, now, stale_locks=count)
             emit(session, events, now=now)
         return len(stale)
 

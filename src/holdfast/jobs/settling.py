@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
-from holdfast.db.models import Execution, Job, JobEvent, Source
+from holdfast.db.models import Execution, Job, JobEvent, Source, Upload
 from holdfast.jobs import endings, schedule_queries
 from holdfast.jobs.endings import (
     CAP_S,
@@ -38,6 +39,22 @@ from holdfast.series.queries import add_to_series
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
 
+def close_operation(session: Session, job: Job, execution: Execution, *, now: datetime) -> None:
+    """Close the job of an operation whose execution has ended: nothing follows it.
+
+    The upload of an import that did not succeed has failed: it can be imported again, or expires.
+    """
+    move(job, State(execution.state), now=now)
+    if execution.state == "completed":
+        return
+    # Do this here, not where an import fails: its process may have died, or never have started.
+    waiting = select(Upload).where(Upload.operation_id == execution.id, Upload.state == "received")
+    for row in session.scalars(waiting.with_for_update()):
+        # Give it as much time as it had from its last byte on, by the settings of then.
+        kept = (row.expires_at or now) - row.updated_at
+        row.state, row.updated_at, row.expires_at = "failed", now, now + kept
+
+
 class RunSettler:
     def __init__(self, settings: Settings, placement: Placement) -> None:
         self._settings, self._timings, self._placement = settings.jobs, settings.timings, placement
@@ -48,11 +65,14 @@ class RunSettler:
         """Close an execution, release its job and set what follows; return the events to publish."""
         # Compute this before clearing the lock: the working time counts from when the lease started.
         _spend(execution, job, now)
-        record_progress(
-            session, schedule_queries.job_and_source(session, job.id), execution, _final(execution, ending), now=now
-        )
+        if job.source_id is not None:
+            of = schedule_queries.job_and_source(session, job.id)
+            record_progress(session, of, execution, _final(execution, ending), now=now)
         _close(execution, ending, now)
         _free(job, now)
+        if job.source_id is None:
+            close_operation(session, job, execution, now=now)
+            return []
         duration = execution.duration_ms or 0
         job.last_execution_at = now
         job.total_runs += 1
@@ -93,8 +113,10 @@ class RunSettler:
         self, session: Session, job: Job, execution: Execution, *, now: datetime, reason: str
     ) -> list[JobEvent]:
         """Return an execution to the queue, at its old place; close it instead if its job is cancelled."""
-        # Close the execution of a cancelled job here: no worker would ever lease it again.
-        if state_of(job) is State.CANCELLED:
+        # Close the execution of a cancelled job here: no worker would ever lease it again. A cancelled operation has
+        # nothing to seal: it needs no worker that has its files.
+        is_operation = job.source_id is None
+        if state_of(job) is State.CANCELLED or (is_operation and execution.stop_requested is not None):
             ending = RunEnding(
                 result=RunResult.CANCELLED, reason=reason, counts=reported(execution), metrics=execution.metrics
             )
@@ -103,7 +125,8 @@ class RunSettler:
         _free(job, now)
         # A stop request stays in the row: the next holder reads it.
         execution.state = "queued"
-        return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
+        event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)
+        return [] if is_operation else [event]
 
     def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[JobEvent]:
         """Release a job from a silent holder: another worker continues, or the job fails if that happened too
@@ -128,8 +151,9 @@ class RunSettler:
         # A paused run makes no progress.
         execution.takeovers = in_vain + (execution.paused_at is None)
         execution.lost_items = max(done, execution.lost_items)
-        # A page that kills its worker each time would be retried forever.
-        if execution.takeovers > self._timings.jobs_takeovers and state_of(job) is State.RUNNING:
+        # A page that kills its worker each time would be retried forever. The runner of operations counts by itself.
+        is_over = job.source_id is not None and execution.takeovers > self._timings.jobs_takeovers
+        if is_over and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = RunEnding(
                 result=RunResult.FAILED, failure=FailureCause.LEASE_LOST, reason="lease_lost", error=message

@@ -75,6 +75,7 @@ class JobSpec:
 
     @classmethod
     def of(cls, job: Job) -> JobSpec:
+        assert job.source_id is not None, f"job {job.id} is an operation"
         return cls(
             source_id=job.source_id,
             url=job.url if job.url_given else None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
@@ -84,6 +84,12 @@ def of_source() -> ColumnElement[bool]:
     return Job.source_id.is_not(None)
 
 
+def is_open_operation() -> ColumnElement[bool]:
+    """Select the jobs of operations that have not ended, in the words of their index."""
+    words: list[ColumnElement[str]] = [literal_column(f"'{state}'") for state in ("pending", "scheduled", "running")]
+    return and_(Job.source_id.is_(None), Job.state.in_(words))
+
+
 def locked_job(session: Session, job_id: int) -> Job | None:
     """Return a job of a source that is not deleted, locked until the transaction ends."""
     wanted = select(Job).where(Job.id == job_id, Job.deleted_at.is_(None), of_source())
@@ -141,8 +147,8 @@ def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | N
 def intervals_of_kind(session: Session, *, kind: str) -> dict[int, tuple[int | None, str]]:
     """Return the sources that have an unfinished job of this kind, with its interval and unit."""
     query = select(Job.source_id, Job.interval_minutes, Job.interval_type)
-    query = query.where(Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
-    return {row[0]: (row[1], row[2]) for row in session.execute(query)}
+    query = query.where(Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None), of_source())
+    return {row[0]: (row[1], row[2]) for row in session.execute(query) if row[0] is not None}
 
 
 def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[int, Schedule]:
@@ -150,7 +156,7 @@ def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[in
     found: dict[int, Schedule] = {}
     for at in range(0, len(source_ids), _AT_ONCE):
         for job in session.scalars(query.where(Job.source_id.in_(source_ids[at : at + _AT_ONCE]))):
-            if (schedule := schedule_of_job(job)) is not None:
+            if job.source_id is not None and (schedule := schedule_of_job(job)) is not None:
                 found[job.source_id] = schedule
     return found
 

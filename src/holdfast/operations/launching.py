@@ -1,7 +1,7 @@
-"""A server thread that starts a process for each queued operation.
+"""A server thread that ends expired uploads, and starts a worker for operations that no worker takes.
 
-A separate process, because importing, verifying and rebuilding need a core for minutes, and must not compete
-with requests for the GIL. It ends when its server ends in any way, because that closes its standard input.
+Usually `holdfast serve` or `holdfast worker start` runs one. Several servers of a data directory may start a
+worker for the same operation: its lease decides, and a worker that finds nothing to do ends.
 """
 
 from __future__ import annotations
@@ -10,79 +10,69 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import datetime, timedelta
 from typing import Final
 
-from holdfast import log
+from holdfast import config, log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.db.engine import Database, server_clock
+from holdfast.crawl.stopping import obeying_signals
+from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.errors import HoldfastError
-from holdfast.operations.long_running import HeldOperation, OperationLeases
+from holdfast.operations.queries import open_operations
+from holdfast.operations.runner import ALL_RUNNERS
 from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
-from holdfast.processes.directory_id import directory_id
+from holdfast.processes.directory_id import read_directory_id
 from holdfast.processes.restarts import Restarts
-from holdfast.processes.runfile import RunFile
+from holdfast.wiring import open_runtime
+from holdfast.withdrawals.viewers import see_everything
+from holdfast.worker.loop import OPERATIONS, RunnerTable, WorkerOptions, dead_holders, work
 
-MODULE: Final = f"{__package__}.process"
-"""The program of a process that runs one operation."""
-AT_ONCE: Final = 2
-"""Concurrent operations per server process: a long verification must not delay an import."""
+_PATIENCE = timedelta(seconds=2)
+"""How long an operation waits for a running worker, which looks for one every second."""
 _LOOK_S = 1.0
+# How often to look whether the workers of running operations are dead, as workers do.
+_DEAD_S = 10.0
 _EXPIRE_S = 60.0
-_END_S = 10.0
+# The worker gives its operations ten seconds to end.
+_END_S = 15.0
 _log = log.get()
 
 
 class OperationLauncher:
-    """Starts a process for each queued operation within a second; a thread of a server process."""
+    """Starts a worker while operations of this data directory wait for one; a thread of a server process."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         # Use the database server's clock if there is one: uploads expire by it.
         self._settings, self._clock = settings, server_clock(clock)
         # Use a separate connection, opened on first use: the number of those for requests is limited.
         self._database = Database(settings.database)
-        self._run_folder = settings.home.resolve() / "run"
-        self._run_file: RunFile | None = None
-        self._leases = OperationLeases(
-            self._database, clock, self._run_folder, directory=lambda: directory_id(settings.home)
-        )
-        self._wake, self._ending = threading.Event(), threading.Event()
-        self._children: list[ChildProcess] = []
+        self._ending = threading.Event()
+        self._worker: ChildProcess | None = None
         self._restarts, self._not_before, self._expired_at = Restarts(), 0.0, -_EXPIRE_S
+        self._dead, self._dead_at = list[str](), -_DEAD_S
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
     def start(self) -> None:
-        """Start; raise OSError without space for its run file, RuntimeError without a thread. Retrying is safe."""
-        # Its lock shows the next start at once that this process died between leasing an operation and running it.
-        self._run_file = self._run_file or RunFile(self._run_folder)
+        """Start; raise RuntimeError without a thread. Retrying is safe."""
         self._thread.start()
 
-    def wake(self) -> None:
-        self._wake.set()
-
     def close(self) -> None:
-        """Stop the running operations and wait for them; unfinished ones are queued again."""
+        """Stop the worker and wait for it; unfinished operations are queued again."""
         self._ending.set()
-        self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        for child in self._children:
-            child.close()
-        for child in self._children:
-            if child.wait(_END_S) is None:
-                # Its lease is free at once: the lock of its run file ends with it.
-                child.kill()
-                child.wait()
-        if self._run_file is not None:
-            self._run_file.close()
-            self._run_file = None
+        if self._worker is not None:
+            self._worker.close()
+            if self._worker.wait(_END_S) is None:
+                self._worker.kill()
+                self._worker.wait()
         self._database.close()
 
     def _run(self) -> None:
         logged = ""
-        while not self._ending.is_set():
-            self._wake.clear()
+        while not self._ending.wait(_LOOK_S):
             try:
                 self._look()
                 logged = ""
@@ -93,52 +83,93 @@ class OperationLauncher:
             except Exception:
                 # If the thread ended here, no request would notice, and operations would wait forever.
                 _log.exception("operations.failed")
-            self._wake.wait(_LOOK_S)
 
     def _look(self) -> None:
         now = self._clock.monotonic()
         self._reap(now)
-        while len(self._children) < AT_ONCE and now >= self._not_before and not self._ending.is_set():
-            held = self.take()
-            if held is None:
-                break
+        if self._worker is None and now >= self._not_before and self.is_needed():
             try:
-                self._children.append(_started(self._settings, held))
+                self._worker = _started(self._settings)
             except OSError as exc:
-                # There is no capacity for another process now, which is not the operation's fault.
-                self._leases.give_back(held)
-                self._rest(now)
-                _log.error("operation.not_started", operation=held.operation_id, message=str(exc))
-                break
+                # There is no capacity for another process now.
+                self._not_before = now + self._restarts.wait_after_end(now)
+                _log.error("operations.worker_not_started", message=str(exc))
         if now - self._expired_at >= _EXPIRE_S:
             self._expired_at = now
             remove_expired(self._database, self._clock, self._settings)
 
-    def take(self) -> HeldOperation | None:
-        """Lease the oldest operation that waits for a server of this data directory."""
-        return self._leases.take(self._run_file.path.name if self._run_file else None)
+    def is_needed(self) -> bool:
+        """Return whether operations of this data directory wait although workers have room, or their worker is dead."""
+        with self._database.read() as session:
+            rows = open_operations(session)
+            if not rows:
+                return False
+            now = moment_in(session, self._clock)
+        here = read_directory_id(self._settings.home)
+        rows = [row for row in rows if row.execution.directory == here]
+        held = [row.job for row in rows if row.execution.state == "running"]
+        dead = self._dead_owners() if held else []
+        stale = now - timedelta(seconds=self._settings.timings.jobs_stale_s)
+        silent = [one for one in held if one.lock_owner in dead or (one.lock_heartbeat_at or stale) <= stale]
+        waiting = [row for row in rows if row.execution.state == "queued" and _is_late(row.execution.queued_at, now)]
+        return bool(silent) or (bool(waiting) and len(held) < OPERATIONS)
+
+    def _dead_owners(self) -> list[str]:
+        now = self._clock.monotonic()
+        if now - self._dead_at >= _DEAD_S:
+            self._dead_at = now
+            with open_runtime(self._settings) as runtime:
+                self._dead = dead_holders(runtime, self._database)
+        return self._dead
 
     def _reap(self, now: float) -> None:
-        for child in [one for one in self._children if one.poll() is not None]:
-            self._children.remove(child)
-            child.close()
-            # Restart an operation that kills its process, but with growing delays.
-            if code := child.poll():
-                self._rest(now)
-                _log.error("operation.process_died", status=code, again_in_s=round(self._not_before - now, 2))
-            else:
-                self._restarts = Restarts()
-
-    def _rest(self, now: float) -> None:
-        self._not_before = now + self._restarts.wait_after_end(now)
+        if self._worker is None or (code := self._worker.poll()) is None:
+            return
+        self._worker.close()
+        self._worker = None
+        # Start a worker again that ends with an error, but with growing delays.
+        if code:
+            self._not_before = now + self._restarts.wait_after_end(now)
+            _log.error("operations.worker_died", status=code, again_in_s=round(self._not_before - now, 2))
+        else:
+            self._restarts = Restarts()
 
 
-def _started(settings: Settings, held: HeldOperation) -> ChildProcess:
+def _is_late(queued_at: datetime | None, now: datetime) -> bool:
+    return queued_at is not None and queued_at + _PATIENCE <= now
+
+
+_MODULE: Final = f"{__package__}.launching"
+
+
+def _started(settings: Settings) -> ChildProcess:
     own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
     return ChildProcess(
-        [sys.executable, "-P", "-m", MODULE, str(held.operation_id), str(held.attempt)],
+        [sys.executable, "-P", "-m", _MODULE],
         {**os.environ, **own},
         # Its end is the request to end, and comes with the end of this process, too.
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
+
+
+def main() -> None:
+    """Run the operations that wait, two at a time, until none is left or standard input ends."""
+    see_everything()
+    settings = config.load()
+    log.configure(settings.log_level)
+    with obeying_signals() as stops:
+
+        def listen() -> None:
+            # Bypass Python's buffer: a waiting thread would hold its lock when the process ends.
+            while os.read(0, 4096):
+                pass
+            stops.ask(1)
+
+        threading.Thread(target=listen, name="end of the server", daemon=True).start()
+        options = WorkerOptions(once=True, concurrency=0, schedules=False, poll_s=_LOOK_S)
+        work(settings, options, stops, RunnerTable(ALL_RUNNERS))
+
+
+if __name__ == "__main__":
+    main()

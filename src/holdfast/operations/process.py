@@ -1,24 +1,31 @@
-"""The process of one operation: `python -m holdfast.operations.process ID ATTEMPT`, started by a server process."""
+"""The process of one operation: `python -m holdfast.operations.process ID JOB TOKEN EPOCH`, started by a worker."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
+from typing import Any
 
-from holdfast import log
+from holdfast import config, log
 from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
-from holdfast.operations.long_running import HeldOperation
-from holdfast.operations.running import run_operation
+from holdfast.jobs.schedule_queries import LeaseClaim
+from holdfast.operations.running import HeldOperation, run_operation
 from holdfast.operations.works import WORKS
 from holdfast.processes.runfile import step_back
-from holdfast.wiring import begin_program
+from holdfast.withdrawals.viewers import see_everything
 
 
 def main() -> None:
-    settings = begin_program()
+    see_everything()
+    settings = config.load()
+    log.configure(settings.log_level)
     step_back(settings.index.nice)
+    # Only our lines go to the worker: whatever else writes to standard output writes to standard error.
+    worker = os.dup(1)
+    os.dup2(2, 1)
     stopping = threading.Event()
 
     def listen() -> None:
@@ -27,14 +34,21 @@ def main() -> None:
             pass
         stopping.set()
 
-    threading.Thread(target=listen, name="end of the server", daemon=True).start()
-    held = HeldOperation(int(sys.argv[1]), int(sys.argv[2]))
-    try:
-        run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
-    except Unavailable as exc:
-        # A serving process starts it again after a pause.
-        log.get().error("operation.waits", operation=held.operation_id, attempt=held.attempt, message=str(exc))
-        sys.exit(1)
+    threading.Thread(target=listen, name="end of the worker", daemon=True).start()
+    operation_id, job_id, token, epoch = sys.argv[1:5]
+    held = HeldOperation(int(operation_id), LeaseClaim(int(job_id), token, int(epoch)))
+    with os.fdopen(worker, "wb") as lines:
+
+        def tell(told: dict[str, Any]) -> None:
+            lines.write(json.dumps(told, default=str).encode() + b"\n")
+            lines.flush()
+
+        try:
+            run_operation(settings, SystemClock(), held, WORKS, tell=tell, stopping=stopping)
+        except Unavailable as exc:
+            # The worker starts it again after a rest.
+            log.get().error("operation.waits", operation=held.operation_id, message=str(exc))
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, func, select, text, update
+from sqlalchemy import ColumnElement, func, select, text
 from sqlalchemy.orm import Session
 
-from holdfast.clock import to_micros
 from holdfast.db.engine import insert_into
-from holdfast.db.models import Operation, Upload, WarcFile
+from holdfast.db.models import Execution, Hold, Job, Upload, WarcFile
+from holdfast.jobs.store import is_open_operation, of_source
 from holdfast.records import Operator, record
 
 _OPEN = Upload.expires_at.is_not(None)
@@ -56,15 +56,6 @@ def expired_uploads(session: Session, now: datetime, *, limit: int = 100) -> lis
     return list(session.scalars(rows.order_by(Upload.expires_at, Upload.id).limit(limit)))
 
 
-def fail_import(session: Session, operation_id: int, *, now: datetime) -> None:
-    """Mark an upload as failed after its import operation ended without success: it can be retried, or expires."""
-    waiting = select(Upload).where(Upload.operation_id == operation_id, Upload.state == RECEIVED)
-    for row in session.scalars(waiting.with_for_update()):
-        # Give it as much time as it had from its last byte on, by the settings of then.
-        kept = (row.expires_at or now) - row.updated_at
-        row.state, row.updated_at, row.expires_at = FAILED, now, now + kept
-
-
 def open_by_digest(session: Session, sha256: str | None) -> int | None:
     return session.scalar(select(Upload.id).where(_OPEN, Upload.sha256 == sha256))
 
@@ -73,93 +64,78 @@ def open_uploads(session: Session) -> set[int]:
     return set(session.scalars(select(Upload.id).where(_OPEN)))
 
 
-_UNFINISHED = Operation.finished_at.is_(None)
+class OperationRow(NamedTuple):
+    job: Job
+    execution: Execution
+    attempt: int
+    """Number of starts."""
 
 
-def insert_operation(session: Session, values: dict[str, Any]) -> int | None:
-    """Add an operation and return its id; None if an open one is at the same flight."""
-    made = (
-        insert_into(session, Operation)
-        .values(**values)
-        .on_conflict_do_nothing(index_elements=[Operation.flight], index_where=_UNFINISHED)
-        .returning(Operation.id)
-    )
-    found = session.scalar(made)
+_IS_OPERATION = ~of_source()
+# Each flight has one; each upload and each edition is a flight.
+_OPEN_AT_MOST = 1000
+_STARTS = select(func.count()).where(Hold.execution_id == Execution.id).correlate(Execution).scalar_subquery()
+
+
+def insert_job(session: Session, values: dict[str, Any]) -> int | None:
+    """Add the job of an operation and return its id; None if an open one has the same fingerprint."""
+    made = insert_into(session, Job).values(**values)
+    made = made.on_conflict_do_nothing(index_elements=[Job.fingerprint], index_where=is_open_operation())
+    found = session.scalar(made.returning(Job.id))
     return None if found is None else int(found)
+
+
+def operation(session: Session, operation_id: int, *, for_update: bool = False) -> OperationRow | None:
+    if for_update:
+        # Lock the job first, the order of all code that settles or releases runs.
+        owned = select(Execution.job_id).where(Execution.id == operation_id).scalar_subquery()
+        session.execute(select(Job.id).where(Job.id == owned, _IS_OPERATION).with_for_update())
+    return next(iter(_operations(session, Execution.id == operation_id)), None)
 
 
 def listed_operations(
     session: Session, *, kind: str | None = None, state: str | None = None, before: int | None = None, limit: int
-) -> list[Operation]:
-    found = select(Operation).order_by(Operation.id.desc()).limit(limit)
+) -> list[OperationRow]:
+    """Return operations, newest first; `state` is one of executions."""
+    clauses = []
     if kind is not None:
-        found = found.where(Operation.kind == kind)
+        clauses.append(Job.kind == kind)
     if state is not None:
-        found = found.where(Operation.state == state)
+        clauses.append(Execution.state == state)
     if before is not None:
-        found = found.where(Operation.id < before)
-    return list(session.scalars(found))
+        clauses.append(Execution.id < before)
+    return _operations(session, *clauses, limit=limit)
 
 
-def take_operation(
-    session: Session, operation_id: int, attempt: int, *, now: datetime, until: datetime, run_file: str | None
-) -> bool:
-    """Lease an operation and start it; return False if another process did so since it was read."""
-    taken = session.execute(
-        update(Operation)
-        .where(Operation.id == operation_id, _UNFINISHED, Operation.attempt == attempt)
-        .values(
-            attempt=attempt + 1,
-            state="running",
-            run_file=run_file,
-            lease_until=until,
-            # Set the time of the first start: a process that continues the operation keeps it.
-            started_at=func.coalesce(Operation.started_at, to_micros(now)),
-            updated_at=now,
-        )
-        .returning(Operation.id)
+def latest_of_kinds(session: Session, kinds: Sequence[str]) -> dict[str, OperationRow]:
+    return {kind: row for kind in kinds for row in listed_operations(session, kind=kind, limit=1)}
+
+
+def _operations(session: Session, *clauses: ColumnElement[bool], limit: int = 1) -> list[OperationRow]:
+    rows = session.execute(
+        select(Job, Execution, _STARTS)
+        .join(Execution, Execution.job_id == Job.id)
+        .where(_IS_OPERATION, *clauses)
+        .order_by(Execution.id.desc())
+        .limit(limit)
+        .execution_options(populate_existing=True)
     )
-    return taken.one_or_none() is not None
+    return [OperationRow(*row) for row in rows]
 
 
-def change_held(session: Session, held: tuple[int, int], values: dict[str, Any]) -> bool | None:
-    """Update an operation that a process holds; return whether it should stop, None if another process holds it
-    now.
-    """
-    changed = session.execute(
-        update(Operation).where(*_held(held)).values(**values).returning(Operation.stop_asked)
-    ).one_or_none()
-    return None if changed is None else bool(changed[0])
+def open_operations(session: Session) -> list[OperationRow]:
+    return _operations(session, is_open_operation(), limit=_OPEN_AT_MOST)
 
 
-def is_held(session: Session, held: tuple[int, int]) -> bool:
-    """Return whether a process still holds an operation, and lock its row until the transaction ends."""
-    return session.scalar(select(Operation.id).where(*_held(held)).with_for_update()) is not None
+def open_operation(session: Session, *, fingerprint: str) -> int | None:
+    query = select(Execution.id).join(Job, Job.id == Execution.job_id)
+    return session.scalar(query.where(is_open_operation(), Job.fingerprint == fingerprint))
 
 
-def _held(held: tuple[int, int]) -> tuple[ColumnElement[bool], ...]:
-    operation_id, attempt = held
-    return Operation.id == operation_id, Operation.attempt == attempt, Operation.state == "running", _UNFINISHED
-
-
-def latest_of_kinds(session: Session, kinds: Sequence[str]) -> dict[str, Operation]:
-    found = {}
-    for kind in kinds:
-        row = session.scalars(
-            select(Operation).where(Operation.kind == kind).order_by(Operation.id.desc()).limit(1)
-        ).one_or_none()
-        if row is not None:
-            found[kind] = row
-    return found
-
-
-def open_operation(session: Session, *, flight: str) -> Operation | None:
-    return session.scalars(select(Operation).where(_UNFINISHED, Operation.flight == flight)).one_or_none()
-
-
-def open_operations(session: Session) -> Sequence[Operation]:
-    """Return the pending and running operations, oldest first; uses the index of open ones."""
-    return session.scalars(select(Operation).where(_UNFINISHED).order_by(Operation.id)).all()
+def failed_starts(session: Session, operation_id: int) -> int:
+    """Return how often the process of an operation, or its worker, died."""
+    died = Hold.ending.in_(("died", "lease_lost"))
+    return session.scalar(select(func.count()).where(Hold.execution_id == operation_id, died)) or 0
 
 
 _TABLES = """

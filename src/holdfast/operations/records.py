@@ -6,8 +6,10 @@ import dataclasses
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from holdfast.db.models import Operation, Upload
-from holdfast.operations.long_running import OperationKind, OperationState
+from holdfast.db.models import Upload
+from holdfast.jobs.kinds import OperationKind
+from holdfast.operations.long_running import OperationState, is_cancelled, state_of
+from holdfast.operations.queries import OperationRow
 from holdfast.operations.uploads import UploadState
 from holdfast.records import Audience, Documented, Operator, from_row, record
 
@@ -255,18 +257,27 @@ class UploadRecord:
     """When it is deleted unless more of it arrives; null once it has ended."""
 
 
-def operation_record(row: Operation) -> OperationRecord:
-    names = [one.name for one in dataclasses.fields(OperationParameters)]
+def operation_record(row: OperationRow) -> OperationRecord:
+    job, run = row.job, row.execution
+    names, metrics = [one.name for one in dataclasses.fields(OperationParameters)], run.metrics
+    # Its worker renews the lease at least every half minute.
+    beats = [moment for moment in (job.updated_at, job.lock_heartbeat_at, run.created_at) if moment is not None]
     return from_row(
         OperationRecord,
-        row,
-        kind=OperationKind(row.kind),
-        state=OperationState(row.state),
-        parameters=OperationParameters(**{name: row.parameters.get(name) for name in names}),
-        progress=OperationProgress(phase=row.phase, done=row.done_units, total=row.total_units),
-        result={name: value for name, value in row.result.items() if name not in _OWN_NOTES},
-        started_by=row.actor,
-        is_cancelled=row.stop_asked,
+        run,
+        kind=OperationKind(job.kind),
+        state=state_of(run),
+        subject=job.name,
+        parameters=OperationParameters(**{name: run.config.get(name) for name in names}),
+        progress=OperationProgress(
+            phase=metrics.get("phase"), done=metrics.get("done") or 0, total=metrics.get("total")
+        ),
+        result={name: value for name, value in metrics.get("result", {}).items() if name not in _OWN_NOTES},
+        error_code=run.reason if run.state == "failed" else None,
+        started_by=job.details["actor"],
+        is_cancelled=is_cancelled(job, run),
+        attempt=row.attempt,
+        updated_at=run.finished_at or max(beats),
     )
 
 

@@ -1,12 +1,19 @@
-"""Runs one operation to its end: renews its lease, stores its progress, checks whether to stop."""
+"""Performs one operation in a process of its own, and reports to the worker by lines of JSON.
+
+The worker leases the operation, renews the lease, and writes progress and result. This process ends early when
+the worker closes its standard input.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -15,21 +22,19 @@ from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, LeaseLost, NoSpace, Unavailable
 from holdfast.index.indexer import Interrupted
-from holdfast.operations.long_running import (
-    BEAT_S,
-    MOST_ATTEMPTS,
-    HeldOperation,
-    OperationKind,
-    OperationLeases,
-    OperationState,
-    find,
-)
-from holdfast.processes.runfile import RunFile
+from holdfast.jobs.kinds import OperationKind
+from holdfast.jobs.schedule_queries import LeaseClaim, held_job
+from holdfast.operations.long_running import find
+from holdfast.outside_text import clean
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime
 
+MOST_ATTEMPTS: Final = 20
+"""Limit of starts of an operation whose process dies each time."""
 _log = log.get()
 _ERROR_CHARS = 2000
+_PHASE_CHARS = 64
+_TELL_S = 0.5
 
 
 class OperationFailed(HoldfastError):
@@ -42,20 +47,35 @@ class OperationFailed(HoldfastError):
         self.result = result
 
 
+class HeldOperation(NamedTuple):
+    """An operation and the worker's lease of it."""
+
+    operation_id: int
+    claim: LeaseClaim
+
+
+class OperationEnd(StrEnum):
+    """How the process of an operation ended; one that was killed names none."""
+
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    AWAY = "away"
+    """A dependency did not respond: it continues later."""
+
+
 @dataclass(slots=True, kw_only=True)
 class OperationContext:
     settings: Settings
     runtime: Runtime
     database: Database
     clock: Clock
-    operation_id: int
+    held: HeldOperation
     attempt: int
     parameters: dict[str, Any]
     result: dict[str, Any]
     """Result so far: a process that continues the operation starts from here."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    is_cancelled: bool = False
-    """Whether an operator stopped it, rather than the end of its process."""
     phase: str = "starting"
     done: int = 0
     total: int | None = None
@@ -70,77 +90,16 @@ class OperationContext:
         if self.stopping.is_set():
             raise Interrupted("stopped; it continues from here when it is started again")
 
+    def demand_held(self, session: Session) -> None:
+        """Lock the operation until the transaction ends; raise LeaseLost if another worker holds it by now."""
+        if held_job(session, self.held.claim) is None:
+            raise LeaseLost(f"operation {self.held.operation_id} was taken up by another worker")
+
 
 OperationWork = Callable[[OperationContext], dict[str, Any]]
 """Performs an operation and returns its result; raises OperationFailed, HoldfastError or Interrupted."""
-
-
-class _Beats:
-    """A thread that renews the lease each second, and sets `stopping` when it is cancelled or lost."""
-
-    def __init__(self, leases: OperationLeases, held: HeldOperation, context: OperationContext, run_file: str) -> None:
-        self._leases, self._held, self._context, self._run_file = leases, held, context, run_file
-        self._ended = threading.Event()
-        self.is_lost = False
-        self._thread = threading.Thread(target=self._run, name="operation beats", daemon=True)
-
-    def __enter__(self) -> _Beats:
-        self._beat()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.wait(BEAT_S):
-            try:
-                self._beat()
-            except HoldfastError as exc:
-                # The database may be unavailable briefly: the lease lasts for thirty of these intervals.
-                _log.warning("operation.silent", operation=self._held.operation_id, message=str(exc))
-
-    def _beat(self) -> None:
-        context = self._context
-        try:
-            asked = self._leases.beat(
-                self._held,
-                phase=context.phase[:64],
-                done_units=context.done,
-                total_units=context.total,
-                result=dict(context.result),
-                run_file=self._run_file,
-            )
-        except LeaseLost:
-            self.is_lost = True
-            context.stopping.set()
-            return
-        if asked:
-            context.is_cancelled = True
-            context.stopping.set()
-
-
-@contextmanager
-def _opened(
-    settings: Settings, clock: Clock, held: HeldOperation, stopping: threading.Event
-) -> Iterator[tuple[OperationContext, OperationKind, str]]:
-    with open_runtime(settings) as runtime, closing(Database(settings.database, statement_s=None)) as database:
-        with database.read() as session:
-            row = find(session, held.operation_id)
-            context = OperationContext(
-                settings=settings,
-                runtime=runtime,
-                database=database,
-                clock=clock,
-                operation_id=row.id,
-                attempt=held.attempt,
-                parameters=dict(row.parameters),
-                result=dict(row.result),
-                stopping=stopping,
-            )
-            kind, actor = OperationKind(row.kind), row.actor
-        yield context, kind, actor
+Tell = Callable[[dict[str, Any]], None]
+"""Reports the metrics of the execution so far; at the end with `end`, and `error` and `code` if it failed."""
 
 
 def run_operation(
@@ -149,57 +108,69 @@ def run_operation(
     held: HeldOperation,
     works: Mapping[OperationKind, OperationWork],
     *,
+    tell: Tell,
     stopping: threading.Event | None = None,
-) -> OperationState:
-    """Run a leased operation and store how it ended; return its state. If stopped from outside, it is queued again.
-
-    Raise Unavailable if a dependency does not respond: the next process continues it.
-    """
-    stop = stopping or threading.Event()
-    with _opened(settings, clock, held, stop) as (context, kind, actor):
-        leases = OperationLeases(context.database, clock, context.runtime.run_folder)
-        run = RunFile(context.runtime.run_folder)
+) -> OperationEnd:
+    """Run the operation of a leased job, and report progress and end."""
+    with open_runtime(settings) as runtime, closing(Database(settings.database, statement_s=None)) as database:
+        with database.read() as session:
+            row = find(session, held.operation_id)
+        context = OperationContext(
+            settings=settings,
+            runtime=runtime,
+            database=database,
+            clock=clock,
+            held=held,
+            attempt=row.attempt,
+            parameters=dict(row.execution.config),
+            result=dict(row.execution.metrics.get("result", {})),
+            stopping=stopping or threading.Event(),
+        )
+        ended = threading.Event()
+        telling = threading.Thread(target=_tell, args=(context, tell, ended), name="progress", daemon=True)
+        telling.start()
         try:
-            with _Beats(leases, held, context, run.path.name) as beats, acting(actor):
-                state, values = _ended(works[kind], context)
-            if beats.is_lost:
-                return OperationState.RUNNING
-            if state is OperationState.QUEUED:
-                leases.give_back(held)
-            else:
-                leases.settle(held, state, **values)
-        except Unavailable:
-            # If the database is still unavailable, the lease expires by itself.
-            with suppress(Unavailable):
-                leases.let_go(held, context.result)
-            raise
+            with acting(str(row.job.details["actor"])):
+                end, failure = _end(works[OperationKind(row.job.kind)], context)
         finally:
-            run.close()
-    _log.info("operation.ended", operation=held.operation_id, kind=kind.value, state=state.value)
-    return state
+            ended.set()
+            telling.join()
+        tell({**_metrics(context), "end": end.value, **failure})
+    return end
 
 
-def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationState, dict[str, Any]]:
+def _tell(context: OperationContext, tell: Tell, ended: threading.Event) -> None:
+    last: dict[str, Any] = {}
+    while not ended.wait(_TELL_S):
+        if last != (last := _metrics(context)):
+            tell(last)
+
+
+def _metrics(context: OperationContext) -> dict[str, Any]:
+    phase = context.phase[:_PHASE_CHARS]
+    return {"phase": phase, "done": context.done, "total": context.total, "result": dict(context.result)}
+
+
+def _end(work: OperationWork, context: OperationContext) -> tuple[OperationEnd, dict[str, str]]:
     try:
-        return OperationState.DONE, {"result": work(context)}
+        context.result = work(context)
     except Interrupted:
-        if context.is_cancelled:
-            return OperationState.CANCELLED, {"result": context.result}
-        return OperationState.QUEUED, {}
+        return OperationEnd.INTERRUPTED, {}
     except OperationFailed as exc:
-        return OperationState.FAILED, {"result": exc.result, **_failure(str(exc), exc.code)}
+        context.result = dict(exc.result)
+        return OperationEnd.FAILED, _failure(str(exc), exc.code)
     except Unavailable as exc:
         # A database that is away briefly must not cost hours of work. A full disk needs a person: fail at once.
-        if isinstance(exc, NoSpace) or context.attempt >= MOST_ATTEMPTS:
-            return OperationState.FAILED, {"result": context.result, **_failure(str(exc), exc.code)}
-        raise
+        is_final = isinstance(exc, NoSpace) or context.attempt >= MOST_ATTEMPTS
+        return OperationEnd.FAILED if is_final else OperationEnd.AWAY, _failure(str(exc), exc.code)
     except HoldfastError as exc:
-        return OperationState.FAILED, {"result": context.result, **_failure(str(exc), exc.code)}
+        return OperationEnd.FAILED, _failure(str(exc), exc.code)
     except Exception as exc:
         # Catch unexpected errors of the work only here: the row must not stay open forever.
-        _log.exception("operation.failed", operation=context.operation_id)
-        return OperationState.FAILED, {"result": context.result, **_failure(f"{type(exc).__name__}: {exc}", "error")}
+        _log.exception("operation.failed", operation=context.held.operation_id)
+        return OperationEnd.FAILED, _failure(f"{type(exc).__name__}: {exc}", "error")
+    return OperationEnd.DONE, {}
 
 
 def _failure(sentence: str, code: str) -> dict[str, str]:
-    return {"error": sentence[:_ERROR_CHARS].replace("\x00", ""), "error_code": code}
+    return {"error": clean(sentence, _ERROR_CHARS) or "", "code": code}

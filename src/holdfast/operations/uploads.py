@@ -25,10 +25,11 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, machine_clock, moment_in
-from holdfast.db.models import Operation, Upload
-from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
+from holdfast.db.models import Execution, Upload
+from holdfast.errors import Conflict, Invalid, NoSpace, NotFound
+from holdfast.jobs.kinds import OperationKind
 from holdfast.operations import queries
-from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, start
+from holdfast.operations.long_running import OperationRequest, start
 from holdfast.processes.directory_id import directory_id
 from holdfast.processes.disk import demand_room
 from holdfast.storage.disk import disk_error
@@ -317,20 +318,16 @@ def _held(session: Session, upload_id: int) -> Upload:
 
 def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> None:
     # A retry uses the directory with the bytes, whichever server gets the request.
-    before = session.get(Operation, row.operation_id) if row.operation_id is not None else None
-    known = before.parameters.get(DIRECTORY) if before is not None else None
-    operation = start(
-        session,
-        clock,
-        Operation(
-            kind=OperationKind.IMPORT.value,
-            flight=f"upload {row.id}",
-            subject=f"{row.name} into {row.source_code}",
-            parameters={"upload": row.id, "source": row.source_code, "name": row.name},
-        ),
-        directory=known or directory_id(home),
+    before = session.get(Execution, row.operation_id) if row.operation_id is not None else None
+    request = OperationRequest(
+        OperationKind.IMPORT,
+        flight=f"upload {row.id}",
+        subject=f"{row.name} into {row.source_code}",
+        parameters={"upload": row.id, "source": row.source_code, "name": row.name},
     )
-    row.state, row.operation_id = UploadState.RECEIVED.value, operation.id
+    directory = (before and before.directory) or directory_id(home)
+    row.operation_id = start(session, clock, request, directory=directory).execution.id
+    row.state = UploadState.RECEIVED.value
 
 
 def import_again(session: Session, clock: Clock, settings: Settings, upload_id: int) -> Upload:
@@ -361,14 +358,15 @@ def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
     return row
 
 
-def settle_imported(database: Database, clock: Clock, home: Path, upload_id: int, held: HeldOperation) -> None:
-    """Mark an upload as imported, and delete its bytes; raise LeaseLost if another process holds the operation by now.
+def settle_imported(
+    database: Database, clock: Clock, home: Path, upload_id: int, *, demand_held: Callable[[Session], None]
+) -> None:
+    """Mark an upload as imported, and delete its bytes; `demand_held` raises LeaseLost if another worker imports it.
 
     Failed and cancelled imports are recorded by the end of their operation.
     """
     with database.write() as session:
-        if not queries.is_held(session, held):
-            raise LeaseLost(f"operation {held.operation_id} was taken up by another process")
+        demand_held(session)
         row = _held(session, upload_id)
         row.state, row.expires_at, row.updated_at = UploadState.IMPORTED.value, None, clock.now()
     remove_part(home, upload_id)

@@ -20,10 +20,10 @@ from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import sealed_files_after, sealed_total
 from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
+from holdfast.jobs.kinds import OperationKind
 from holdfast.noise.classifier import judge_pending
 from holdfast.noise.labels import restore_labels
 from holdfast.operations import queries
-from holdfast.operations.long_running import HeldOperation, OperationKind
 from holdfast.operations.records import EditionVerificationResult, FreezeResult, ImportedFileResult, ImportResult
 from holdfast.operations.running import OperationContext, OperationFailed, OperationWork
 from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_imported
@@ -90,8 +90,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     config = {"upload": upload_id, "name": row.name}
     request = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
     context.result = _imported(context, request, path, strict=row.strict)
-    held = HeldOperation(context.operation_id, context.attempt)
-    settle_imported(context.database, context.clock, settings.home, upload_id, held)
+    settle_imported(context.database, context.clock, settings.home, upload_id, demand_held=context.demand_held)
     _take_in(context)
     return context.result
 

@@ -23,8 +23,7 @@ _SILENCE = GONE.seconds * 1_000_000
 _HOLDERS = """
 SELECT run_file FROM owners o WHERE ended_at IS NULL
    AND (kind NOT IN ('worker', 'runner', 'scheduler') OR EXISTS (SELECT 1 FROM jobs WHERE lock_token IS NOT NULL)
-        OR EXISTS (SELECT 1 FROM domains WHERE lease_owner = o.id AND lease_expires_at > 0))
-UNION ALL SELECT run_file FROM operations WHERE state = 'running' AND run_file IS NOT NULL"""
+        OR EXISTS (SELECT 1 FROM domains WHERE lease_owner = o.id AND lease_expires_at > 0))"""
 # Recovery releases jobs and files with their owners. Scheduled times are wall time and do not move.
 _MOVES = (
     "UPDATE owners SET heartbeat_at = heartbeat_at + ? WHERE heartbeat_at > ?",
@@ -35,7 +34,6 @@ _MOVES = (
     "UPDATE webhook_deliveries SET lease_expires_at = lease_expires_at + ?"
     " WHERE state = 'pending' AND lease_expires_at > ?",
     "UPDATE webhook_deliveries SET next_at = next_at + ? WHERE state = 'pending' AND next_at > ?",
-    "UPDATE operations SET lease_until = lease_until + ? WHERE state = 'running' AND lease_until > ?",
 )
 
 

@@ -44,7 +44,7 @@ from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
 from holdfast.worker.native import NativeRunner
-from holdfast.worker.runner import Runner, RunnerHolding, StopReason, WorkerRun, asked_for, holding_for
+from holdfast.worker.runner import OPERATION, Runner, RunnerHolding, StopReason, WorkerRun, asked_for, holding_for
 from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
@@ -155,6 +155,7 @@ class Heartbeat:
         except Unavailable as exc:
             _log.warning("worker.database_unavailable", message=str(exc))
         else:
+            one.holding.is_paused = word.is_paused
             asked = asked_for(word)
             if asked is not None:
                 one.holding.ask(asked)
@@ -185,8 +186,14 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
 
 
 _LOOK_S = 0.1
+# How often to look for operations: a person waits for them. A look is one cheap read.
+_OPERATIONS_S = 1.0
+OPERATIONS: Final = 2
+"""Concurrent operations of a worker, beside its crawls: a long verification must not delay an import."""
 SCHEDULING, RUNNING = WORKER_KINDS
 """Owner kinds of workers: one that also queues due jobs, and one that does not."""
+OPERATING: Final = "operations"
+"""Owner kind of a worker that runs no crawls: queued crawls still wait for one that does."""
 
 
 class RunnerTable(NamedTuple):
@@ -202,7 +209,9 @@ class WorkerOptions:
     """Run all due jobs with their follow-up work, and exit."""
     poll_s: float = 10.0
     concurrency: int = 1
+    """Concurrent crawls; 0 runs only operations."""
     kinds: tuple[str, ...] | None = None
+    """Only crawls of these kinds; operations are run in any case."""
     schedules: bool = True
     """Whether it also turns due jobs into queued executions."""
     job_id: int | None = None
@@ -250,7 +259,7 @@ def _mend_note(jobs: Jobs, settings: Settings) -> None:
 
 
 @contextmanager
-def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
+def open_worker(settings: Settings, runner_table: RunnerTable, *, kind: str = SCHEDULING) -> Iterator[WorkerContext]:
     """Open connections, register the worker, start heartbeat and background work; end all with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_runtime(settings))
@@ -262,7 +271,6 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         _mend_note(jobs, settings)
         # Called last, so that processes that died after this worker's last run do not wait for another start.
         stack.callback(_recover_at_end, runtime)
-        kind = SCHEDULING if schedules else RUNNING
         run = RunFile(runtime.run_folder)
         owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=None, directory=directory)
         stack.callback(_end_owner, owner)
@@ -302,7 +310,7 @@ class Worker:
         self._feed_jobs = FeedJobs(context.jobs)
         self._runs: list[WorkerRun] = []
         self._wake = threading.Event()
-        self._poll_at = 0.0
+        self._poll_at = self._operations_at = 0.0
         self._hurried_at: float | None = None
         # Whether the last poll found nothing to lease.
         self._is_empty = False
@@ -355,7 +363,12 @@ class Worker:
             self._settle(run)
         now = self._clock.monotonic()
         # An ended run frees a slot: lease the next one now, not at the next poll.
-        if self._stops.count or not (ended or now >= self._poll_at):
+        if self._stops.count:
+            return
+        if OPERATION in self._runners and (ended or now >= self._operations_at):
+            self._operations_at = now + _OPERATIONS_S
+            self._take_operations()
+        if not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
         runtime = self._context.runtime
@@ -379,18 +392,30 @@ class Worker:
 
     def _take(self) -> bool:
         """Start as many executions as there is room for; return whether one started, or may start next time."""
-        taken = False
-        while len(self._runs) < self._options.concurrency and not self._is_done() and self._is_ready():
-            # Read the time before the statement, so that the lease never lasts longer here than in the row.
-            asked_at = self._clock.monotonic()
-            lease = self._context.jobs.leases.take(
-                self._context.name, kinds=self._options.kinds, job_id=self._options.job_id
-            )
-            if lease is None:
+        while len(self._runs) - self._operations() < self._options.concurrency and not self._is_done():
+            if not (self._is_ready() and self._lease(operations=False)):
                 break
-            taken = True
+        return bool(self._runs)
+
+    def _take_operations(self) -> None:
+        """Start as many operations as there is room for: they need neither a contact nor room on every disk."""
+        while self._operations() < OPERATIONS and not self._is_done() and self._lease(operations=True):
+            pass
+
+    def _operations(self) -> int:
+        return sum(run.lease.of is None for run in self._runs)
+
+    def _lease(self, *, operations: bool) -> bool:
+        """Lease and start one execution; return False if none waits."""
+        # Read the time before the statement, so that the lease never lasts longer here than in the row.
+        asked_at, options = self._clock.monotonic(), self._options
+        kinds = None if operations else options.kinds
+        lease = self._context.jobs.leases.take(
+            self._context.name, kinds=kinds, job_id=options.job_id, operations=operations
+        )
+        if lease is not None:
             self._start(lease, asked_at)
-        return taken or bool(self._runs)
+        return lease is not None
 
     def _is_ready(self) -> bool:
         # A permanent worker waits for the contact that comes with the first website; a single pass runs all due jobs.
@@ -428,14 +453,16 @@ class Worker:
             "worker.run_starts",
             execution=lease.execution_id,
             job=lease.claim.job_id,
-            source=lease.source.code,
+            source=lease.code,
             resumed=lease.resumed,
             epoch=lease.claim.epoch,
         )
         run.start()
 
     def _runner(self, lease: ExecutionLease) -> Runner:
-        backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
+        backend = OPERATION
+        if lease.of is not None:
+            backend = backend_of(lease.job.kind, lease.job.config, lease.of.config)
         make = self._runners.get(backend)
         # Run a job of an unknown backend as a run that fails: otherwise it would be leased and dropped again and again.
         return _NoRunner(backend) if make is None else make(self._settings)
@@ -469,7 +496,7 @@ class Worker:
         try:
             # Release a lease that merely expired, so that its job does not wait for the stale period.
             if ending is None or run.is_lost:
-                leases.release(run.lease, rest_s=run.holding.rest_s)
+                leases.release(run.lease, rest_s=run.holding.rest_s, has_died=run.holding.has_died)
                 return "released"
             leases.settle(run.lease, ending)
             return ending.result.value
@@ -518,7 +545,8 @@ class _NoRunner:
 
 def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> WorkerReport:
     """Run a worker until stopped, or until nothing is due; raise Unavailable if it cannot start."""
-    with open_worker(settings, runner_table, schedules=options.schedules) as context:
+    crawling = SCHEDULING if options.schedules else RUNNING
+    with open_worker(settings, runner_table, kind=crawling if options.concurrency else OPERATING) as context:
         _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
         report = Worker(context, options, stops, runner_table).run()
         _log.info("worker.ends", name=context.name, **report.endings)
@@ -530,7 +558,10 @@ RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "zimit": ZimitRunner,
     "feed": FeedRunner,
 }
-"""Keys are the results of `backend_of`; a source's configuration may use the first two."""
+"""Keys are the results of `backend_of`; a source's configuration may use the first two.
+
+`operations.runner` adds that of operations.
+"""
 BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
     AfterCrawl,
     Accounting,

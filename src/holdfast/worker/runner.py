@@ -32,6 +32,8 @@ from holdfast.zimit import logs
 from holdfast.zimit.outcome import is_storage_errno
 from holdfast.zimit.output_directory import json_object
 
+OPERATION: Final = "operation"
+"""The key of the runner of operations, whatever their kind."""
 _log = log.get()
 # Report progress every ten items or five seconds, and only if something changed.
 _ITEMS = 10
@@ -85,6 +87,10 @@ class RunnerHolding:
         self._reported_at = clock.monotonic()
         self.rest_s = 0.0
         """How long an execution that is handed back rests before it is taken again; the runner says so."""
+        self.has_died = False
+        """Whether it is handed back because its process died; the runner says so."""
+        self.is_paused = False
+        """Whether an operator has paused the run, as last read from its row."""
 
     @property
     def stop(self) -> StopReason | None:
@@ -152,10 +158,10 @@ class RunnerHolding:
         # Report without the lock: it writes to the database, and the heartbeat's `flush` must not wait for that.
         self._report(counts, metrics)
 
-    def tell(self, counts: Counts) -> None:
+    def tell(self, counts: Counts, metrics: dict[str, Any] | None = None) -> None:
         """Report progress and cost immediately: before the run is released."""
         if self._stop is not StopReason.LOST:
-            self._report(counts, {})
+            self._report(counts, metrics or {})
 
 
 class Runner(Protocol):
@@ -293,7 +299,7 @@ class WorkerRun:
             "lifecycle",
             "run continues" if lease.resumed else "run starts",
             owner=lease.owner,
-            source=lease.source.code,
+            source=lease.code,
             number=lease.number,
             epoch=lease.claim.epoch,
         )
@@ -359,7 +365,9 @@ def holding_for(
 
     def listen() -> StopReason | None:
         try:
-            return asked_for(leases.poll_signals(lease))
+            update = leases.poll_signals(lease)
+            holding.is_paused = update.is_paused
+            return asked_for(update)
         except LeaseLost:
             return StopReason.LOST
 

@@ -265,8 +265,16 @@ def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     if one.error is not None:
         holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
     else:
-        facts = {"id": one.warc_file_id, "how": one.how, "records": one.records, "damaged": one.damaged}
-        holding.note("info", "lifecycle", "a WARC file is registered", file=name, **facts)
+        holding.note(
+            "info",
+            "lifecycle",
+            "a WARC file is registered",
+            file=name,
+            id=one.warc_file_id,
+            how=one.how,
+            records=one.records,
+            damaged=one.damaged,
+        )
     return one
 
 
@@ -291,15 +299,7 @@ class ToolFollower:
         if newest != self._log:
             self._log, self._reported_at = newest, None
             self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
-        found = last_statistics(newest)
-        if found is None or found == self._last:
-            return
-        self._last = found
-        self._holding.progress(counts_of(found), found.as_json())
-        now = self._clock.monotonic()
-        if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
-            self._reported_at = now
-            self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
+        self._report_statistics(newest)
 
     def _pass_on(self, line: bytes) -> None:
         if (event := read_event(line)) is not None:
@@ -308,6 +308,17 @@ class ToolFollower:
             self._holding.note(level, category, name, **{f"tool_{key}": value for key, value in fields.items()})
         elif text := line.decode("utf-8", "replace").strip():
             self._holding.note("info", "lifecycle", text)
+
+    def _report_statistics(self, log: Path) -> None:
+        found = last_statistics(log)
+        if found is None or found == self._last:
+            return
+        self._last = found
+        self._holding.progress(counts_of(found), found.as_json())
+        now = self._clock.monotonic()
+        if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
+            self._reported_at = now
+            self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
 
 
 def counts_of(found: Statistics | None) -> Counts:

@@ -36,7 +36,7 @@ from holdfast.api.schemas.lists import (
 from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.audit_events import acting
-from holdfast.db.models import Edition, Operation, Source
+from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest, Plan
 from holdfast.editions.comparison import comparison_stem
@@ -67,7 +67,8 @@ from holdfast.editions.records import (
     edition_record,
 )
 from holdfast.editions.scheduling import Campaigns
-from holdfast.operations.long_running import OperationKind
+from holdfast.jobs.kinds import OperationKind
+from holdfast.operations.long_running import OperationRequest
 from holdfast.operations.records import OperationRecord
 from holdfast.wiring.archive import Archive
 
@@ -175,8 +176,8 @@ def _begin(
     admin: AdminWriteDep, response: Response, view: EditionView, kind: OperationKind, verb: str, **parameters: object
 ) -> OperationRecord:
     """Start an operation on an edition; only one of them runs at a time."""
-    wanted = Operation(
-        kind=kind.value,
+    wanted = OperationRequest(
+        kind,
         flight=f"edition {view.edition.id}",
         subject=f"{verb} {view.source.code} {view.edition.year}",
         parameters={"edition": view.edition.id, **parameters},

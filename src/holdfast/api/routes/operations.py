@@ -16,9 +16,9 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
-from holdfast.db.models import Operation
+from holdfast.jobs.kinds import OperationKind
 from holdfast.operations import long_running, queries
-from holdfast.operations.long_running import OperationKind, OperationState
+from holdfast.operations.long_running import RUN_STATES, OperationRequest, OperationState
 from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.processes.directory_id import directory_id
 
@@ -35,8 +35,9 @@ def list_operations(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[OperationRecord]:
     """Return operations, newest first."""
-    rows = queries.listed_operations(session, kind=kind, state=state, before=decode_id(cursor), limit=limit + 1)
-    return piece_of(rows, limit, operation_record, lambda row: row.id)
+    run_state = state and RUN_STATES[state]
+    rows = queries.listed_operations(session, kind=kind, state=run_state, before=decode_id(cursor), limit=limit + 1)
+    return piece_of(rows, limit, operation_record, lambda row: row.execution.id)
 
 
 @router.get("/operations/{id}", Permission.WATCH, errors=(404,))
@@ -52,14 +53,12 @@ def cancel_operation(admin: AdminWriteDep, id: OperationId) -> OperationRecord:
         return operation_record(long_running.cancel(session, admin.clock, id))
 
 
-def begin(admin: AdminWriteDep, response: Response, request: Operation) -> OperationRecord:
-    """Queue and start an operation, and return it with its URL; raise OperationRunning if it already runs."""
+def begin(admin: AdminWriteDep, response: Response, request: OperationRequest) -> OperationRecord:
+    """Queue an operation for a worker, and return it with its URL; raise OperationRunning if it already runs."""
     service = admin.job_service
     directory = directory_id(service.settings.home)
     with admin.write() as session:
         started = operation_record(long_running.start(session, service.clock, request, directory=directory))
-    # Wake it after the commit: before that there is nothing to start.
-    admin.operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{started.id}"
     return started
 
@@ -88,7 +87,7 @@ def start_verification(admin: AdminWriteDep, response: Response, form: Verificat
         else "all WARC files"
     )
     parameters = form.model_dump(exclude_none=True)
-    request = Operation(kind=OperationKind.VERIFY.value, flight="verify", subject=subject, parameters=parameters)
+    request = OperationRequest(OperationKind.VERIFY, flight="verify", subject=subject, parameters=parameters)
     return begin(admin, response, request)
 
 
@@ -106,14 +105,12 @@ def rebuild_index(admin: AdminWriteDep, response: Response, form: IndexRebuildFo
             source_of(session, form.source)
     subject = f"the index of {form.source}" if form.source else "the index of all files"
     parameters = form.model_dump(exclude_none=True)
-    request = Operation(kind=OperationKind.REBUILD_INDEX.value, flight="index", subject=subject, parameters=parameters)
+    request = OperationRequest(OperationKind.REBUILD_INDEX, flight="index", subject=subject, parameters=parameters)
     return begin(admin, response, request)
 
 
 @router.post("/search-index/rebuild", Permission.OPERATE, errors=(409,), status_code=202)
 def rebuild_search_index(admin: AdminWriteDep, response: Response) -> OperationRecord:
     """Rebuild the search index from the database; the old one is used until the new one is complete."""
-    request = Operation(
-        kind=OperationKind.REBUILD_SEARCH.value, flight="search", subject="the search index", parameters={}
-    )
+    request = OperationRequest(OperationKind.REBUILD_SEARCH, flight="search", subject="the search index", parameters={})
     return begin(admin, response, request)

@@ -29,7 +29,7 @@ from holdfast.config import Settings
 from holdfast.config.showing import SettingOrigin, SettingRecord, settings_in_force
 from holdfast.crawl.stopping import StopReceipt, stop_execution
 from holdfast.db.audit_events import acting
-from holdfast.db.models import Operation, Owner
+from holdfast.db.models import Owner
 from holdfast.db.raw import sqlite_path
 from holdfast.index.leases import latest_runs
 from holdfast.index.stored_files import (
@@ -45,10 +45,10 @@ from holdfast.index.stored_files import (
 )
 from holdfast.jobs.administration.adhoc_crawls import StartedCrawl, begin_crawl
 from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run
+from holdfast.jobs.kinds import OperationKind
 from holdfast.jobs.views import processes
 from holdfast.jobs.views.processes import ProcessKind, ProcessRecord
-from holdfast.operations.long_running import OperationKind
-from holdfast.operations.queries import latest_of_kinds, outstanding_bytes
+from holdfast.operations.queries import OperationRow, latest_of_kinds, outstanding_bytes
 from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.operations.stores import CleanReceipt, CleanTarget, StoreSizes, clean, weigh
 from holdfast.operations.uploads import uploads_folder
@@ -210,7 +210,7 @@ def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
     )
 
 
-def _operation(row: Operation | None) -> OperationRecord | None:
+def _operation(row: OperationRow | None) -> OperationRecord | None:
     return None if row is None else operation_record(row)
 
 

@@ -240,8 +240,6 @@ async def append_to_upload(
         # A client that is still sending does not read the response: read and drop the rest first, up to a limit.
         await _drop(request)
         raise
-    if row.state == UploadState.RECEIVED:
-        turns.operations.wake()
     return Response(status_code=204, headers=_tus(row))
 
 
@@ -385,6 +383,5 @@ def import_upload(archive: ArchiveDep, admin: AdminWriteDep, response: Response,
         row = uploads.import_again(session, admin.clock, archive.settings, id)
         assert row.operation_id is not None
         started = operation_record(long_running.find(session, row.operation_id))
-    admin.operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{started.id}"
     return started

@@ -46,7 +46,7 @@ from holdfast.db.models.frontier import (
     Reread,
     Robots,
 )
-from holdfast.db.models.operating import ClockAnchor, InstallationValue, Operation, Upload
+from holdfast.db.models.operating import ClockAnchor, InstallationValue, Upload
 from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.db.models.work import (
@@ -99,7 +99,6 @@ __all__ = [
     "NoiseQueue",
     "NoiseSuspect",
     "NoiseVerdict",
-    "Operation",
     "Owner",
     "Page",
     "PageCrawl",

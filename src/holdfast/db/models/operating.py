@@ -1,50 +1,11 @@
-"""Long-running work requested over HTTP: operations, files uploaded in pieces, and single values."""
+"""Files uploaded in pieces, and single values."""
 
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, text
+from sqlalchemy import BigInteger, ForeignKey, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from holdfast.db.models.base import BigId, Model, partial_index
-
-
-class Operation(Model):
-    """Work that takes minutes or hours: its owner, progress and result."""
-
-    __tablename__ = "operations"
-
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    kind: Mapped[str] = mapped_column(String(32))
-    flight: Mapped[str] = mapped_column(Text)
-    """Key of which at most one open operation may exist; enforced by the unique key below, not by a prior query."""
-    subject: Mapped[str] = mapped_column(Text)
-    """The subject of the operation, for people."""
-    parameters: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    state: Mapped[str] = mapped_column(String(16))
-    """queued, running, done, failed, cancelled."""
-    phase: Mapped[str | None] = mapped_column(String(64))
-    done_units: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    total_units: Mapped[int | None] = mapped_column(BigInteger)
-    result: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    error: Mapped[str | None] = mapped_column(Text)
-    error_code: Mapped[str | None] = mapped_column(String(64))
-    actor: Mapped[str] = mapped_column(Text)
-    stop_asked: Mapped[bool] = mapped_column(server_default=text("false"))
-    attempt: Mapped[int] = mapped_column(server_default="0")
-    """Number of starts, and the fencing token of its lease: a late process of an earlier attempt cannot write."""
-    run_file: Mapped[str | None] = mapped_column(Text)
-    """Run file of the process that works on it; its lock shows on the same machine whether the process lives."""
-    lease_until: Mapped[datetime | None]
-    created_at: Mapped[datetime]
-    started_at: Mapped[datetime | None]
-    updated_at: Mapped[datetime]
-    finished_at: Mapped[datetime | None]
-
-    __table_args__ = (
-        partial_index("uq_operations_open_flight", "flight", where="finished_at IS NULL", unique=True),
-        Index("ix_operations_kind", "kind", "id"),
-    )
 
 
 class Upload(Model):
@@ -67,7 +28,7 @@ class Upload(Model):
     """Bytes on disk that count; anything that a killed server wrote beyond is truncated."""
     state: Mapped[str] = mapped_column(String(16))
     """receiving, received, imported, failed, terminated, expired."""
-    operation_id: Mapped[int | None] = mapped_column(ForeignKey("operations.id"))
+    operation_id: Mapped[int | None] = mapped_column(ForeignKey("executions.id"))
     actor: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

@@ -33,12 +33,13 @@ class Source(Model):
 
 
 class Job(Model):
-    """When and how a source is crawled. An ad-hoc crawl is a job of kind `adhoc`."""
+    """When and how a source is crawled, or an operation. An ad-hoc crawl is a job of kind `adhoc`."""
 
     __tablename__ = "jobs"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"), index=True)
+    source_id: Mapped[int | None] = mapped_column(ForeignKey("sources.id"), index=True)
+    """Null for an operation, which belongs to the whole archive."""
     kind: Mapped[str] = mapped_column(String(16))
     fingerprint: Mapped[str] = mapped_column(String(64))
     """SHA-256 of the fields that identify the job. For an ad-hoc crawl seeds and scope: the same command finds its
@@ -117,6 +118,13 @@ class Job(Model):
             "uq_jobs_crawl",
             "source_id",
             where="kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL",
+            unique=True,
+        ),
+        # At most one operation of a subject is open: its fingerprint is that of the subject.
+        partial_index(
+            "uq_jobs_operation",
+            "fingerprint",
+            where="source_id IS NULL AND state IN ('pending','scheduled','running')",
             unique=True,
         ),
     )
@@ -225,7 +233,7 @@ class Hold(Model):
     acquired_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     ending: Mapped[str | None] = mapped_column(String(10))
-    """settled, released or lease_lost; null while it lasts."""
+    """settled, released, died or lease_lost; null while it lasts."""
 
     __table_args__ = (UniqueConstraint("job_id", "epoch"), Index("ix_holds_execution", "execution_id", "id"))
 

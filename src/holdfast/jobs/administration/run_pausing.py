@@ -87,6 +87,8 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 
 
 def _is_own(session: Session, job: Job, execution: Execution) -> bool:
+    if job.source_id is None:
+        return True
     source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
     return is_own_run(job.kind, execution.config, job.config, source.config)
 
@@ -152,6 +154,8 @@ def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: d
         session, clock, action="execution.paused" if paused else "execution.resumed", subject=subject, detail=detail
     )
     session.flush()
+    if job.source_id is None:
+        return
     # The scheduler does not know the job of a standalone crawl, but its run still gets an event.
     state = job.state or State.RUNNING.value
     emit(session, [status(job.id, state, execution_id=execution.id, run_paused=paused)], now=now)
