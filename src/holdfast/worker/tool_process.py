@@ -19,6 +19,7 @@ from typing import Self
 from urllib.parse import urljoin
 
 from holdfast.clock import Clock
+from holdfast.crawl.outcomes import MAX_REDIRECTS, is_redirect
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, UrlRefused
 from holdfast.imports.importer import KEPT, ImportedFile, Importer
@@ -207,8 +208,6 @@ def keep_files(
 
 # Limit of records searched for the start page: a crawler captures its seeds first.
 _LOOKED_AT = 5_000
-_REDIRECTS = (301, 302, 303, 307, 308)
-_MOST_REDIRECTS = 5
 
 
 def start_page_in(paths: Sequence[Path], url: str) -> StartPage:
@@ -217,7 +216,7 @@ def start_page_in(paths: Sequence[Path], url: str) -> StartPage:
     Unknown if it is not among the first records of the first files.
     """
     seen = dict(_first_answers(paths))
-    for _ in range(_MOST_REDIRECTS + 1):
+    for _ in range(MAX_REDIRECTS + 1):
         found = seen.get(_page(url))
         if found is None or found[1] is None:
             return StartPage(content_hash=found[0] if found else None)
@@ -245,7 +244,7 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, tuple[st
 
 def _answer(record: Record, address: str) -> tuple[str | None, str | None]:
     head, body = record.http()
-    location = head.get("location") if head.status in _REDIRECTS else None
+    location = head.get("location") if is_redirect(head.status) else None
     hasher = hashlib.sha256()
     for chunk in body if head.status < 300 else ():
         hasher.update(chunk)
