@@ -125,7 +125,7 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
     begun = executions.begin(
         raw_db, clock, plan, executions.ExecutionOptions(settings.home), is_working=lambda _id: False
     )
-    frontier.add(begun.execution_id, seeds_of(plan))
+    frontier.add(begun.execution_id, list(seeds_of(plan)))
 
     def assignment() -> Assignment:
         return Assignment(

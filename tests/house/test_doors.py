@@ -43,18 +43,21 @@ def test_few_places_say_for_whom_something_is_read() -> None:
     assert saying <= _LOOKING
 
 
-def _says(module: Module) -> bool:
-    return "see_everything()" in module.text and "def see_everything()" not in module.text
+def _calls(module: Module, function: str) -> bool:
+    return f"{function}()" in module.text and f"def {function}()" not in module.text
 
 
 def test_few_programs_see_everything_and_no_server() -> None:
-    starting = {module.name for module in modules("src/holdfast") if _says(module)}
+    package = modules("src/holdfast")
+    starting = {module.name for module in package if _calls(module, "see_everything")}
+    begun = {module.name for module in package if _calls(module, "begin_program")}
     serving = {
         module.name.removeprefix("cli.")
-        for module in modules("src/holdfast")
+        for module in package
         for _, name in imported(module)
         if module.room == "cli" and name.startswith(("assistants.server.", "wiring.processes."))
     }
 
-    assert starting == {"cli.preparing", "crawl.process", "operations.launching", "operations.process"}
+    assert starting == {"cli.preparing", "wiring"}
+    assert begun == {"crawl.process", "operations.launching", "operations.process"}
     assert serving == FOR_STRANGERS

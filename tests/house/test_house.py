@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.house import budgets, calls, files, floors, names, tables
+from tests.house import budgets, calls, files, floors, names, paths, tables
 from tests.house.errors import error_tree
 from tests.house.source import ROOT, Module, modules, tracked_files
 
@@ -29,6 +29,18 @@ def _clean(complaints: list[str]) -> None:
 
 def test_imports_go_down_or_to_the_left(package: tuple[Module, ...]) -> None:
     _clean(floors.floor_complaints(package))
+
+
+def test_paths_of_a_crawl_cross_few_packages(package: tuple[Module, ...]) -> None:
+    assert [paths.crossed(path, package) - path.packages for path in (paths.LEASE, paths.ATTEMPT)] == [set(), set()]
+
+
+def test_crawl_imports_no_feeds(package: tuple[Module, ...]) -> None:
+    _clean([
+        f"{module.path}:{line} imports {name}: feeds read what the crawl settled"
+        for module in package if module.room == "crawl"
+        for line, name in floors.imported(module) if name.partition(".")[0] == "feeds"
+    ])  # fmt: skip
 
 
 def test_no_modules_import_each_other_in_a_circle(package: tuple[Module, ...]) -> None:

@@ -20,7 +20,7 @@ from uvicorn.importer import import_from_string
 
 from holdfast import config, log
 from holdfast.auth.users import SETUP_HOURS
-from holdfast.cli.parameters import Home
+from holdfast.cli.parameters import Home, Host, Port
 from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
@@ -44,10 +44,8 @@ _CONNECTIONS = 1000
 
 @example("api --port 8060")
 def api(
-    host: Annotated[str | None, typer.Option(help="Address to listen on (HOLDFAST_API_HOST).")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     processes: Annotated[
         int, typer.Option(min=1, max=64, help="Processes that answer; one for each core is enough.")
     ] = 1,

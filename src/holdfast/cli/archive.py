@@ -50,8 +50,8 @@ def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, jso
     files = [as_object(one) for one in done.files]
     names = "source snapshots taken_in busy errors"
     facts = picked(done, names, job=chosen.job_id, execution=done.execution_id, files=files)
-    printed = [file_lines(one) for one in done.files]
-    printed.append(f"{chosen.label()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
+    count = f"{chosen.label()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}"
+    printed = [*map(file_lines, done.files), count]
     return Done(facts, printed, not done.errors, [f"failed: {text(error)}" for error in done.errors])
 
 
@@ -98,63 +98,49 @@ def recompute_page_signals(archive: Archive) -> Done:
 
 
 @_command("rebuild-pages", example="rebuild-pages --apply")
-def rebuild_pages(
-    runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False, json: AsJson = False
-) -> Done:
+def rebuild_pages(runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False) -> Done:
     """Check the page groups used for browsing against their captures; with --apply, rewrite those that are wrong."""
-    seen = counter("groups", quiet=json)
     with database.read() as session:
         source_id = source_id_of(session, source)
-    found = rebuild_groups(runtime.raw_db, source_id=source_id, apply=apply, seen=seen)
+    found = rebuild_groups(runtime.raw_db, source_id=source_id, apply=apply, seen=counter("groups"))
     were = "were" if apply else "are"
     sentence = f"{counted(found.looked, 'group')}, {found.wrong:,} {were} wrong, {found.empty:,} empty"
     return Done({"groups": found.looked, "wrong": found.wrong, "empty": found.empty}, sentence)
 
 
 @_command("backfill-groups", example="backfill-normalized-url-groups --apply")
-def backfill_groups(
-    runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False, json: AsJson = False
-) -> Done:
+def backfill_groups(runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False) -> Done:
     """Assign pages without a group to their group: scheme, host and path without the query."""
-    seen = counter("pages", quiet=json)
     with database.read() as session:
         source_id = source_id_of(session, source)
-    count = group_pages(runtime.raw_db, runtime.clock, source_id=source_id, apply=apply, seen=seen)
+    count = group_pages(runtime.raw_db, runtime.clock, source_id=source_id, apply=apply, seen=counter("pages"))
     if apply and count:
         take_in(runtime.settings, runtime.clock)
     return Done({"pages": count}, f"{counted(count, 'page')} {'had' if apply else 'with'} no group")
 
 
 @_command("dedupe", example="dedupe-snapshots --id 3 --apply")
-def dedupe_snapshots(
-    runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False, json: AsJson = False
-) -> Done:
+def dedupe_snapshots(runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False) -> Done:
     """Settle which captures are duplicates: same source, address, UTC day and body; the earliest is canonical.
 
     Indexing always applies this rule; the command is for archives that were changed by hand.
     """
     chosen = which.find(database)
-    done = _each(runtime, dedupe, chosen, apply=apply, quiet=json)
+    done = _each(runtime, dedupe, chosen, apply=apply)
     what = "settled" if apply else "to settle"
     sentence = f"{chosen.label()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
     return Done({**chosen.facts(), "captures": done.looked, "changed": done.changed}, sentence)
 
 
-def _each(
-    runtime: Runtime, work: Callable[..., Duplicates], chosen: SelectedExecutions, *, apply: bool, quiet: bool
-) -> Duplicates:
+def _each(runtime: Runtime, work: Callable[..., Duplicates], chosen: SelectedExecutions, *, apply: bool) -> Duplicates:
     """Do something to the captures of each execution, and let search know; return all that came of it."""
-    done, count = Duplicates(), counter("captures", quiet=quiet)
+    done, count = Duplicates(), counter("captures")
+
+    def seen(looked: int) -> None:
+        count(done.looked + looked)
+
     for one in chosen.each():
-        before = done.looked
-        part = work(
-            runtime.raw_db,
-            runtime.clock,
-            execution_id=one,
-            apply=apply,
-            # Bind it now: the lambda is called while the loop continues.
-            seen=lambda looked, before=before: count(before + looked),
-        )
+        part = work(runtime.raw_db, runtime.clock, execution_id=one, apply=apply, seen=seen)
         done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
     if apply and done.changed:
         take_in(runtime.settings, runtime.clock)
@@ -162,12 +148,10 @@ def _each(
 
 
 @_command("restore-duplicates", example="restore-deduped-snapshots --id 3 --apply")
-def restore_duplicates(
-    runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False, json: AsJson = False
-) -> Done:
+def restore_duplicates(runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False) -> Done:
     """Restore captures that were marked as duplicates; `dedupe` marks them again."""
     chosen = which.find(database)
-    done = _each(runtime, restore, chosen, apply=apply, quiet=json)
+    done = _each(runtime, restore, chosen, apply=apply)
     sentence = f"{chosen.label()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
     return Done({**chosen.facts(), "duplicates": done.looked, "restored": done.changed}, sentence)
 
@@ -212,7 +196,7 @@ def _files(database: Database, chosen: SelectedExecutions, source: str | None) -
 
 
 @_command("backfill-outlinks", example="backfill-outlinks --id 3")
-def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecutions, json: AsJson = False) -> Done:
+def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecutions) -> Done:
     """Read the links of pages without stored links from their WARC records; then run: holdfast recompute-page-signals.
 
     Acts at once: it only adds missing rows.
@@ -221,7 +205,7 @@ def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecuti
     chosen = which.find(database)
     with closing(ParseChild(deadline_s=_CHILD_S)) as child:
         reader = LinkReader(database, runtime.raw_db, runtime.settings.home, child, clock=runtime.clock)
-        done = [reader.backfill(execution_id=one, seen=counter("pages", quiet=json)) for one in chosen.each()]
+        done = [reader.backfill(execution_id=one, seen=counter("pages")) for one in chosen.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
     count = f"{counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable"
@@ -234,13 +218,12 @@ def check_replay(
     archive: Archive,
     which: OneExecution,
     sample: Annotated[int | None, typer.Option(min=1, help="Number of captures, about; default: all.")] = None,
-    json: AsJson = False,
 ) -> Done:
     """Check that a job's run can be replayed: its files are there, and each capture finds its record.
 
     Replay reads the snapshot table, so nothing has to be built: indexed captures can be replayed immediately.
     """
-    chosen, seen = which.find(archive.database), counter("captures", quiet=json)
+    chosen, seen = which.find(archive.database), counter("captures")
     found = check_execution(archive.database, archive.home, chosen.only, sample=sample, seen=seen)
     return Done({"job": chosen.job_id, **_replay_object(found)}, _replay_text(found, chosen.label()), found.is_whole)
 
@@ -271,8 +254,8 @@ def _replay_text(found: Replayable, name: str) -> str:
 
 
 def _replay_object(found: Replayable) -> dict[str, Any]:
-    more = {"execution": found.execution_id, "replayable": found.is_whole, "faults": dict(found.faults)}
-    return picked(found, "files captures checked examples", **more)
+    names = "execution=execution_id replayable=is_whole faults files captures checked examples"
+    return picked(found, names)
 
 
 @_command("generate-previews", example="replay-generate-previews")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.changes import listing
-from holdfast.changes.compute import Computed, compute_pending
+from holdfast.changes.compute import compute_pending
 from holdfast.changes.listing import ChangeScope
 from holdfast.changes.pairs import Compared, TextMode, compare_captures
 from holdfast.changes.records import structured_diff
@@ -18,7 +17,7 @@ from holdfast.changes.rendering import diff_text
 from holdfast.changes.site_comparison import SiteKind, count_kinds, walk_site
 from holdfast.cli.formatting import counted, dumps, lines, text
 from holdfast.cli.parameters import OfSource, command_group
-from holdfast.cli.printing import picked
+from holdfast.cli.printing import counter, picked
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.processes.runfile import step_back
 from holdfast.records import Spelling, encode
@@ -52,10 +51,11 @@ def compute_changes(
     step_back(archive.settings.index.nice)
     with archive.database.read() as session:
         source_id = source_id_of(session, source)
+    seen = counter("captures compared")
     result = compute_pending(
         archive.database,
         archive.clock,
-        _show if sys.stderr.isatty() else None,
+        lambda result: seen(result.looked_at),
         source_id=source_id,
         max_events=max_events,
         since_days=since_days,
@@ -67,13 +67,7 @@ def compute_changes(
     printed = [f"{counted(result.looked_at, 'capture')} compared, {events}{f': {counts}' if counts else ''}"]
     if result.left:
         printed.append(f"{result.left:,} left for the next run: captures arrived while they were compared")
-    facts = picked(result, "looked_at events diffs left", types=dict(result.types), dry_run=dry_run)
-    return Done(facts, printed)
-
-
-def _show(result: Computed) -> None:
-    shown = f"\r{counted(result.looked_at, 'capture')}, {counted(result.events, 'event')}"
-    print(shown, end="", file=sys.stderr, flush=True)
+    return Done(picked(result, "types looked_at events diffs left", dry_run=dry_run), printed)
 
 
 @command(app_command, "list", example="changes list --execution 3")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,8 +19,6 @@ from holdfast.cli.parameters import (
     Contact,
     ExecutionId,
     Networks,
-    RobotsChoice,
-    StoreChoice,
     configure_log,
     read_cookies,
     read_header,
@@ -73,7 +71,7 @@ def crawl(
     requisites: Annotated[bool, typer.Option("--requisites/--no-requisites", help="Fetch what pages embed.")] = True,
     header: Annotated[list[str] | None, typer.Option(help="Header for the seeds' origins, 'Name: value'.")] = None,
     cookie_file: Annotated[Path | None, typer.Option(help="Cookies in Netscape format (cookies.txt).")] = None,
-    robots: Annotated[RobotsChoice, typer.Option(help="To ignore needs a --reason (audited).")] = RobotsChoice.OBEY,
+    robots: Annotated[Literal["obey", "ignore"], typer.Option(help="To ignore needs a --reason (audited).")] = "obey",
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
     allow_network: Networks = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
@@ -86,8 +84,8 @@ def crawl(
         list[str] | None, typer.Option(help="Query parameter to ignore instead of the usual ones.")
     ] = None,
     storage: Annotated[
-        StoreChoice, typer.Option(help="Store everything, or only keywords and links.")
-    ] = StoreChoice.WARC,
+        Literal["warc", "signals"], typer.Option(help="Store everything, or only keywords and links.")
+    ] = "warc",
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
     index: Annotated[bool, typer.Option("--index/--no-index", help="Index each file as it is sealed.")] = False,
@@ -98,7 +96,7 @@ def crawl(
     # Events go to each process's log, beside its files; a person at the terminal reads sentences here, or a live
     # display that other lines would break.
     configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else "WARNING")
-    if robots is RobotsChoice.IGNORE and not (reason or "").strip():
+    if robots == "ignore" and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
@@ -118,11 +116,11 @@ def crawl(
         requisites=requisites,
         headers=tuple(map(read_header, header or [])),
         cookies=read_cookies(cookie_file),
-        robots=robots.value,
+        robots=robots,
         robots_reason=reason,
         allow_networks=tuple(networks),
         allow_invalid_tls=allow_invalid_tls,
-        storage=storage.value,
+        storage=storage,
         strip_trailing_slash=strip_trailing_slash,
         force_https=force_https,
         tracking=tuple(tracking) if tracking else None,
@@ -219,9 +217,9 @@ def _summarise(
 
 def as_object(status: ExecutionStatus, paths: list[str], recovery: RecoveryReport, *, resumed: bool) -> dict[str, Any]:
     """Return the final object of `--json`."""
-    names = "source state reason shortfalls sentence error pages requests bytes queue outcomes"
+    names = "execution=execution_id source state reason shortfalls sentence error pages requests bytes queue outcomes"
     return {
-        **picked(status, names, execution=status.execution_id),
+        **picked(status, names),
         "ending": ending_word(status.state, status.reason),
         "research_ready": status.rule.is_ready,
         "resumed": resumed,

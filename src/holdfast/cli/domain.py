@@ -72,10 +72,7 @@ def robots(archive: Archive, session: Reading, domain: Name) -> Done:
         lines.append(f"# {text(one.origin)}/robots.txt: {one.answer.value}, read {one.fetched_at:%Y-%m-%d %H:%M} UTC")
         lines += map(text, text_of(one.body).splitlines())
     lines.append(f"{'allowed' if ruling.allowed else 'disallowed'}  {text(url.fetch)}  ({text(ruling.reason)})")
-    files = [
-        {"origin": one.origin, "answer": one.answer.value, "text": text_of(one.body), "fetched_at": one.fetched_at}
-        for one in states
-    ]
+    files = [picked(one, "origin answer fetched_at", text=text_of(one.body)) for one in states]
     return Done(picked(ruling, "url allowed rule line reason", domain=row.name, files=files), lines)
 
 

@@ -190,26 +190,16 @@ def _show_status(runtime: Runtime, *, as_json: bool) -> None:
     with closing(Database(runtime.settings.database)) as database, database.read() as session:
         rows = latest_runs(session, limit=20)
     now, shown = runtime.clock.now(), []
+    facts = "phase recordsProcessed=records pages bytesProcessed=bytes_done bytesTotal=bytes_total warnings error"
     for run, file, code in rows:
         elapsed = (run.finished_at or run.progress_at) - run.started_at
-        shown.append(
-            {
-                "file": file.id,
-                "source": code,
-                "phase": run.phase,
-                "currentWarc": file.path,
-                "recordsProcessed": run.records,
-                "pages": run.pages,
-                "bytesProcessed": run.bytes_done,
-                "bytesTotal": run.bytes_total,
-                "startedAt": run.started_at.isoformat(),
-                "lastProgressAt": run.progress_at.isoformat(),
-                "elapsedSeconds": round(elapsed.total_seconds(), 3),
-                "lastProgressAgeSeconds": round((now - run.progress_at).total_seconds(), 3),
-                "warnings": run.warnings,
-                "error": run.error,
-            }
-        )
+        times = {
+            "startedAt": run.started_at.isoformat(),
+            "lastProgressAt": run.progress_at.isoformat(),
+            "elapsedSeconds": round(elapsed.total_seconds(), 3),
+            "lastProgressAgeSeconds": round((now - run.progress_at).total_seconds(), 3),
+        }
+        shown.append({"file": file.id, "source": code, "currentWarc": file.path, **picked(run, facts), **times})
     if as_json:
         print(dumps({"runs": shown}))
         return
@@ -374,14 +364,12 @@ def _import_object(source: str, done: list[ImportedFile], found: FoundFiles, *, 
 
 
 def _imported_object(one: ImportedFile) -> dict[str, Any]:
-    return picked(
-        one,
-        "origin state how records notes fixity damaged error",
-        file=one.warc_file_id,
-        signature=_signature_object(one),
-        damage=[damage._asdict() for damage in one.damage],
-        indexed=as_object(one.indexed) if one.indexed is not None else None,
-    )
+    more = {
+        "signature": _signature_object(one),
+        "damage": [damage._asdict() for damage in one.damage],
+        "indexed": as_object(one.indexed) if one.indexed is not None else None,
+    }
+    return picked(one, "file=warc_file_id origin state how records notes fixity damaged error", **more)
 
 
 def _signature_object(file: ImportedFile) -> dict[str, str | None] | None:
@@ -434,13 +422,6 @@ def _give_memory_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def describe(done: Indexed) -> str:
-    """Return the result of one file as a line, with a line for each kind of problem."""
-    lines = [f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"]
-    lines += warning_lines(done)
-    return "\n".join(lines)
-
-
 def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
     """Return a line for each kind of problem in a file, with its first position."""
     return [
@@ -451,8 +432,10 @@ def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[s
 
 
 def file_lines(done: Indexed) -> str:
-    """Return the name of a file and what came of it."""
-    return lines(f"{done.path.rpartition('/')[2]}: {done.error or describe(done)}")
+    """Return the name of a file and what came of it, with a line for each kind of problem."""
+    counts = f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"
+    result = done.error or "\n".join([counts, *warning_lines(done)])
+    return lines(f"{done.path.rpartition('/')[2]}: {result}")
 
 
 def as_object(done: Indexed) -> dict[str, Any]:

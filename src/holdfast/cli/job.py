@@ -169,15 +169,8 @@ def validate_config(jobs: Jobs, job: NamedJob) -> Done:
         *([f"it would run: {command_line}"] if command_line else ()),
         *(f"warning: {warning}" for warning in warnings),
     ]
-    record = {
-        "id": found.job.id,
-        "valid": True,
-        "backend": whole.backend,
-        "config": whole.stored(),
-        "command": command_line,
-        "warnings": warnings,
-    }
-    return Done(record, lines)
+    record = {"id": found.job.id, "valid": True, "backend": whole.backend, "config": whole.stored()}
+    return Done({**record, "command": command_line, "warnings": warnings}, lines)
 
 
 @_command("patch-config", example="patch-job-config --id 3 --set-tool-option initial_workers=4 --apply")

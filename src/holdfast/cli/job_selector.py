@@ -26,6 +26,8 @@ from holdfast.jobs.views.listing import JobRow, shown_job
 from holdfast.records import Spelling, encode
 from holdfast.sources.schedule import words_of
 
+RUN = "job=job.id execution=execution.id source=source.code"
+"""The fields of `--json` that identify a run (`printing.picked`)."""
 JOB_KINDS = (CRAWL, *UNCAPPED, FEED, "canary")
 """Kinds that a worker runs; ad-hoc crawls and imports have commands of their own."""
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.formatting import counted, duration, fields, table, text
+from holdfast.cli.formatting import counted, duration, table, text
 from holdfast.cli.job_selector import (
     NamedJob,
     ended_text,
@@ -25,7 +25,7 @@ from holdfast.cli.job_selector import (
     slowed_text,
 )
 from holdfast.cli.parameters import leaves, one_of
-from holdfast.cli.printing import Done, command
+from holdfast.cli.printing import Done, command, described, picked
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.engine import Database, open_database
@@ -65,29 +65,19 @@ def show(opened: tuple[Settings, Database], job: NamedJob) -> Done:
     whole, wrong = _whole(found)
     more = {"effective_config": whole, "invalid": wrong, "stats": stats_record(row)}
     output = {**job_json(found, waits), **more, "warc_files": count, "warc_bytes": size}
-    shown = [
-        ("job", row.id),
-        ("name", row.name),
-        ("source", found.source.code),
-        ("kind", row.kind),
-        ("state", row.state),
-        ("status", found.admin_status),
-        ("url", row.url),
-        ("runs", interval_text(row) if row.state else None),
-        ("at present", slowed_text(row)),
-        ("paused by", row.paused_by),
-        ("next run", row.next_run_at),
-        ("last run", row.last_execution_at),
-        ("held by", row.lock_owner),
-        ("waiting", next((wait.sentence for wait in waits.values()), None)),
-        ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None),
-        ("error", row.error_message),
-        ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
-        ("edition", row.edition_id),
-        ("shard", row.shard_key),
-        ("acceptance", row.acceptance_state),
-    ]
-    lines = [fields(shown)]
+    shown = {
+        **picked(found, "job=job.id name=job.name source=source.code kind=job.kind state=job.state"),
+        **picked(found, "status=admin_status url=job.url"),
+        "runs": interval_text(row) if row.state else None,
+        "at_present": slowed_text(row),
+        **picked(row, "paused_by next_run=next_run_at last_run=last_execution_at held_by=lock_owner"),
+        "waiting": next((wait.sentence for wait in waits.values()), None),
+        "retries": f"{found.retries} of {row.max_retries}" if found.retries else None,
+        "error": row.error_message,
+        "history": f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed",
+        **picked(row, "edition=edition_id shard=shard_key acceptance=acceptance_state"),
+    }
+    lines = [described(shown)]
     lines += [f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}" for name, value in leaves(whole)]
     lines += [f"it cannot run like this: {wrong}"] if wrong else []
     if latest is not None:

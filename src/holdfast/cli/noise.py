@@ -8,6 +8,7 @@ import typer
 
 from holdfast.cli.formatting import counted, one_line, text
 from holdfast.cli.parameters import OfSource, command_group
+from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.snapshot import Subject
 from holdfast.noise import queries
@@ -81,5 +82,5 @@ def judge(archive: Archive) -> Done:
     done = judge_pending(archive.database, archive.clock)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.marked.items())) or "none is noise"
     cleared = f", {done.cleared:,} cleared" if done.cleared else ""
-    facts = {"captures": done.captures, "marked": dict(done.marked), "cleared": done.cleared}
-    return Done(facts, f"{counted(done.captures, 'capture')} judged: {kinds}{cleared}")
+    sentence = f"{counted(done.captures, 'capture')} judged: {kinds}{cleared}"
+    return Done(picked(done, "captures marked cleared"), sentence)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from enum import StrEnum
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -30,16 +29,6 @@ def command_group(about: str) -> typer.Typer:
         no_args_is_help=True,
         help=about,
     )
-
-
-class RobotsChoice(StrEnum):
-    OBEY = "obey"
-    IGNORE = "ignore"
-
-
-class StoreChoice(StrEnum):
-    WARC = "warc"
-    SIGNALS = "signals"
 
 
 def read_network(text: str) -> str:
@@ -143,6 +132,10 @@ SourceCode = Annotated[str, typer.Option("--source", help="The source's code.", 
 Contact = Annotated[str | None, typer.Option("--contact", help="E-mail or web address that site owners can reach.")]
 Networks = Annotated[
     list[str] | None, typer.Option("--allow-network", help="Private network (CIDR) that may be requested.")
+]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (HOLDFAST_API_HOST).")]
+Port = Annotated[
+    int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
 ]
 _DAY = ["%Y-%m-%d"]
 

@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_type_hints
@@ -51,7 +52,7 @@ class Rows(NamedTuple):
 class Listing(NamedTuple):
     """How a list is printed: its key in JSON, its columns, and the sentence for an empty list.
 
-    A column is an attribute; `attribute=head` prints another heading.
+    A column is an attribute, also one of an attribute; `attribute=head` prints another heading.
     """
 
     key: str
@@ -125,14 +126,20 @@ def runnable(
     return made
 
 
-def counter(what: str, *, quiet: bool = False) -> Callable[[int], None]:
+def counter(what: str) -> Callable[[int], None]:
     """Return a function that shows a count on a terminal, in one line that the answer of the command replaces."""
 
     def seen(count: int) -> None:
-        if not quiet and sys.stderr.isatty():
+        if sys.stderr.isatty():
             print(f"\r{count:,} {what}", end="", file=sys.stderr, flush=True)
 
     return seen
+
+
+def clear_counter() -> None:
+    """Remove the line of a counter from the terminal."""
+    if sys.stderr.isatty():
+        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
 def _source(parameter: inspect.Parameter) -> Callable[..., Any] | None:
@@ -158,13 +165,11 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def _print(answer: Any, listing: Listing | None, *, as_json: bool, apply: bool | None) -> None:
     done = answer if isinstance(answer, Done) else Done(answer)
+    clear_counter()
     if as_json:
         found = _as_json(done.record, listing)
         print(dumps(found if apply is None else {"applied": apply, **found}))
     else:
-        if sys.stderr.isatty():
-            # Remove the line of a counter that a command showed.
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
         shown = _as_text(done.record, listing) if done.sentence is None else done.sentence
         if shown := shown if isinstance(shown, str) else "\n".join(shown):
             print(shown)
@@ -194,8 +199,12 @@ def _as_text(answer: Any, listing: Listing | None) -> str:
 
 
 def picked(found: Any, names: str, **more: Any) -> dict[str, Any]:
-    """Return some attributes of an object, and what else a command says of it, for `--json`."""
-    return {**more, **{name: getattr(found, name) for name in names.split()}}
+    """Return some attributes of an object, and what else a command says of it, for `--json`.
+
+    `name=path.to.attribute` gives a value another name.
+    """
+    parts = [one.partition("=") for one in names.split()]
+    return {**more, **{name: attrgetter(path or name)(found) for name, _, path in parts}}
 
 
 def described(answer: Any) -> str:
@@ -216,4 +225,4 @@ def rows_table(names: Sequence[str], rows: Sequence[Any]) -> str:
     """Return rows as a table; a name is a column as in `Listing`."""
     columns = [one.partition("=") for one in names]
     heads = [(head or name).replace("_", " ") for name, _, head in columns]
-    return table(heads, [[getattr(row, name) for name, _, _ in columns] for row in rows])
+    return table(heads, [[attrgetter(name)(row) for name, _, _ in columns] for row in rows])

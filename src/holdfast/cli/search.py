@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
 from holdfast.cli.formatting import counted, one_line, table
-from holdfast.cli.parameters import AsJson, Days, OfSource, OnlyPublic, command_group
-from holdfast.cli.printing import counter
+from holdfast.cli.parameters import Days, OfSource, OnlyPublic, command_group
+from holdfast.cli.printing import clear_counter, counter, picked
 from holdfast.cli.resource import Done, command, runnable
 from holdfast.config import Settings
 from holdfast.db.raw import DatabaseReadOnly
@@ -55,77 +55,70 @@ _MADE_FIRST = (
 _SIMILAR = {True: SimilarResults.SHOW, False: SimilarResults.COLLAPSE}
 
 
-@runnable(opened=nullcontext, example="search 'flu vaccine site:example.org after:2025' --source hc")
-def search(
-    settings: Settings,
-    days: Days,
+class SearchOptions(NamedTuple):
+    """Options of a search, named like the fields of `SearchRequest`."""
+
     query: Annotated[
         str | None,
         typer.Argument(
             help="Words, an address, AND OR NOT, title: snippet: url:, operators such as site: (--syntax)."
-            " Write -- before a query that starts with a minus."
+            " Write -- before a query that starts with a minus.",
         ),
-    ] = None,
-    source: OfSource = None,
-    view: Annotated[
-        ResultKind, typer.Option(help="Captures, or pages with the latest of theirs.")
-    ] = ResultKind.SNAPSHOTS,
-    sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
-    language: Annotated[str | None, typer.Option(help="Only this language: en, fr; und where it is not known.")] = None,
-    like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None,
-    syntax: Annotated[bool, typer.Option("--syntax", help="Describe the query language, and do nothing.")] = False,
-    kind: Annotated[str | None, typer.Option("--type", help="Only html, text, pdf or other.")] = None,
-    status_class: Annotated[
+    ] = None
+    source: OfSource = None
+    view: Annotated[ResultKind, typer.Option(help="Captures, or pages with the latest of theirs.")] = (
+        ResultKind.SNAPSHOTS
+    )
+    sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None
+    language: Annotated[str | None, typer.Option(help="Only this language: en, fr; und where it is not known.")] = None
+    like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None
+    syntax: Annotated[bool, typer.Option("--syntax", help="Describe the query language, and do nothing.")] = False
+    type: Annotated[str | None, typer.Option("--type", help="Only html, text, pdf or other.")] = None
+    status: Annotated[
         str | None, typer.Option("--status", help="Only this class of statuses: 1xx, 2xx, 3xx, 4xx, 5xx, unknown.")
-    ] = None,
-    host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
-    non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
-    duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
+    ] = None
+    host: Annotated[str | None, typer.Option(help="Only this host.")] = None
+    non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False
+    duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False
     similar_to: Annotated[
         int | None, typer.Option(metavar="SNAPSHOT", help="Only near-duplicates of this capture.")
-    ] = None,
+    ] = None
     show_similar: Annotated[
         bool | None,
         typer.Option(
             "--show-similar/--collapse-similar",
             help="Show near-duplicates or leave them out. Default: only pages by relevance leave them out.",
         ),
-    ] = None,
+    ] = None
     noise: Annotated[
         bool, typer.Option("--show-noise", help="Captures that show something else than their page, too.")
-    ] = False,
-    page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
-    page_size: Annotated[int, typer.Option(min=1, max=100, help="Results of a page.")] = 20,
-    passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
+    ] = False
+    page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1
+    page_size: Annotated[int, typer.Option(min=1, max=100, help="Results of a page.")] = 20
+    passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1
+
+    def request(self, days: Days) -> SearchRequest:
+        given = self._asdict()
+        shows_similar = given.pop("show_similar")
+        del given["syntax"]
+        similar = None if shows_similar is None else _SIMILAR[shows_similar]
+        return SearchRequest(q=given.pop("query"), **given, similar=similar, start=days.first, end=days.last)
+
+
+@runnable(opened=nullcontext, example="search 'flu vaccine site:example.org after:2025' --source hc")
+def search(
+    settings: Settings,
+    days: Days,
+    options: SearchOptions,
     _ranking: Annotated[
         Literal["v1", "v2", "v3", "v4"], typer.Option("--ranking", help="Ignored: there is one ranking.")
     ] = "v4",
     public: OnlyPublic = False,
 ) -> Done:
     """Find captures; the newest ones without a query. Recently indexed captures are added to the index first."""
-    if syntax:
+    if options.syntax:
         return Done(syntax_record(), as_text())
-    request = SearchRequest(
-        q=query,
-        source=source,
-        sort=sort,
-        view=view,
-        non_2xx=non_2xx,
-        duplicates=duplicates,
-        noise=noise,
-        start=days.first,
-        end=days.last,
-        language=language,
-        type=kind,
-        status=status_class,
-        host=host,
-        page=page,
-        page_size=page_size,
-        passages=passages,
-        like=like,
-        similar=None if show_similar is None else _SIMILAR[show_similar],
-        similar_to=similar_to,
-    )
+    request = options.request(days)
     with open_archive(settings) as archive, _mistyped("query"):
         _take_in(archive)
         with seen_by(PUBLIC if public else EVERYTHING):
@@ -231,9 +224,8 @@ def _make_anew(archive: Archive) -> Drained:
     try:
         return drain(archive.database, archive.home, archive.clock, progress=progress)
     finally:
-        if said and sys.stderr.isatty():
-            # Remove the line of the counter.
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if said:
+            clear_counter()
 
 
 def _lines(answer: SearchAnswer, request: SearchRequest) -> Iterator[str]:
@@ -276,17 +268,17 @@ search_index = command_group(
 
 
 @command(search_index, "drain", example="search-index drain", is_derived=True)
-def drain_command(archive: Archive, json: AsJson = False) -> Done:
+def drain_command(archive: Archive) -> Done:
     """Add captures indexed since; Ctrl-C stops, and the next drain continues."""
-    done = drain(archive.database, archive.home, archive.clock, progress=counter(_PAGES, quiet=json))
-    facts = {"changes": done.changes, "pages": done.pages, "finished": done.finished}
-    return Done(facts, f"{counted(done.changes, 'change')} taken in, {counted(done.pages, 'page')}")
+    done = drain(archive.database, archive.home, archive.clock, progress=counter(_PAGES))
+    sentence = f"{counted(done.changes, 'change')} taken in, {counted(done.pages, 'page')}"
+    return Done(picked(done, "changes pages finished"), sentence)
 
 
 @command(search_index, example="search-index rebuild", is_derived=True)
-def rebuild(archive: Archive, json: AsJson = False) -> Done:
+def rebuild(archive: Archive) -> Done:
     """Rebuild the index from the database; the old one is used until the new one is complete."""
-    pages = rebuild_index(archive.database, archive.home, archive.clock, progress=counter(_PAGES, quiet=json))
+    pages = rebuild_index(archive.database, archive.home, archive.clock, progress=counter(_PAGES))
     done = drain(archive.database, archive.home, archive.clock)
     sentence = f"{counted(pages, 'page')} in the new index, {counted(done.changes, 'change')} taken in since"
     return Done({"pages": pages, "changes": done.changes}, sentence)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from holdfast import config, log
-from holdfast.cli.parameters import Home
+from holdfast.cli.parameters import Home, Host, Port
 from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
 from holdfast.db.schema import make_home
@@ -26,10 +26,8 @@ _DRAIN_S = 30.0
 
 @example("serve --port 8060")
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on (HOLDFAST_API_HOST).")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     processes: Annotated[int | None, typer.Option(min=1, max=64, help="API processes; handed to holdfast api.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes, each runs jobs.")] = 1,
     no_worker: Annotated[

@@ -61,28 +61,30 @@ _SHOWN = 5
 
 def feed_lines(overview: FeedStatus) -> list[str]:
     """Return a line for each problem."""
-    shown = [
+    disabled = [
         f"feed {one.feed} of {one.source} is disabled ({one.error_type}): {one.url}; "
         f"try again: holdfast feed enable {one.feed}"
-        for one in overview.disabled[:_SHOWN]
+        for one in overview.disabled
     ]
-    if (more := len(overview.disabled) - _SHOWN) > 0:
-        shown.append(f"{more:,} more feeds are disabled: holdfast feed list --disabled")
-    shown += [
+    late = [
         f"late: {one.feeds:,} feeds of {one.source} wait to be polled since "
         f"{one.since:%Y-%m-%d %H:%M}; a worker for them: holdfast start-worker --kinds feed"
-        for one in overview.late[:_SHOWN]
+        for one in overview.late
     ]
-    if (more := len(overview.late) - _SHOWN) > 0:
-        shown.append(f"late: the feeds of {more:,} more sources")
-    shown += [
+    backlog = [
         f"backlog: {one.feeds:,} feeds of {one.source} name more than may wait; the rest is read again, "
         "see docs/feeds.md"
-        for one in overview.backlog[:_SHOWN]
+        for one in overview.backlog
     ]
-    if (more := len(overview.backlog) - _SHOWN) > 0:
-        shown.append(f"backlog: feeds of {more:,} more sources")
-    return shown
+    return [
+        *_first(disabled, "{:,} more feeds are disabled: holdfast feed list --disabled"),
+        *_first(late, "late: the feeds of {:,} more sources"),
+        *_first(backlog, "backlog: feeds of {:,} more sources"),
+    ]
+
+
+def _first(lines: list[str], more: str) -> list[str]:
+    return [*lines[:_SHOWN], *([more.format(len(lines) - _SHOWN)] if len(lines) > _SHOWN else ())]
 
 
 _LOOK_S = 0.5

@@ -14,8 +14,9 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from holdfast.cli.formatting import counted, size
+from holdfast.cli.job_selector import RUN
 from holdfast.cli.parameters import Apply, AsJson, command_group
-from holdfast.cli.printing import DRY_RUN, described
+from holdfast.cli.printing import DRY_RUN, described, picked
 from holdfast.cli.progress import ProgressLine
 from holdfast.cli.resource import Done, Listing, OpenDatabase, Rows, command
 from holdfast.db.engine import Database
@@ -99,13 +100,7 @@ def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarc
 
 
 def run_facts(run: DirectoryRun) -> dict[str, Any]:
-    """Return the fields that identify a report's run."""
-    return {
-        "job": run.job.id,
-        "execution": run.execution.id,
-        "source": run.source.code,
-        "output_dir": run.execution.output_dir,
-    }
+    return picked(run, f"{RUN} output_dir=execution.output_dir")
 
 
 app_command = command_group("Files of executions on disk. Example: holdfast storage report --source hc")
@@ -312,19 +307,12 @@ def sweep(runtime: Runtime, database: OpenDatabase, apply: Apply = False) -> Don
     each source's two newest, oldest first, until there is enough space. Exit 1 if a directory could not be cleaned.
     """
     cases = cleaning.Sweep(runtime, database).run(apply=apply)
-    rows = [
-        {
-            **run_facts(case.run),
-            "used_percent": case.used_percent and round(case.used_percent, 1),
-            "freed_bytes": case.freed_bytes,
-            "refusal": case.refusal,
-        }
-        for case in cases
-    ]
-    freed = sum(case.freed_bytes for case in cases)
-    lines = [
-        f"job {row['job']}, execution {row['execution']}: {row['refusal'] or size(row['freed_bytes'])}" for row in rows
-    ]
+    rows, lines, freed = [], [], sum(case.freed_bytes for case in cases)
+    for case in cases:
+        percent = case.used_percent and round(case.used_percent, 1)
+        rows.append({**run_facts(case.run), "used_percent": percent, **picked(case, "freed_bytes refusal")})
+        what = case.refusal or size(case.freed_bytes)
+        lines.append(f"job {case.run.job.id}, execution {case.run.execution.id}: {what}")
     lines.append(f"{len(rows)} directories, {size(freed)} {'freed' if apply else 'would be freed'}")
     return Done({"freed_bytes": freed, "runs": rows}, lines, not any(case.refusal for case in cases))
 

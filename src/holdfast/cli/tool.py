@@ -49,7 +49,7 @@ from holdfast.wiring.jobs import Jobs, demand_accepted, open_jobs, tool_config
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
-from holdfast.zimit.docker import Docker, Times, find_program
+from holdfast.zimit.docker import Docker, Times, ask, find_program
 from holdfast.zimit.errors import DockerMissing, ToolMissing
 from holdfast.zimit.flags import read_name, tool_command
 from holdfast.zimit.output_directory import holder_of, last_end
@@ -101,9 +101,8 @@ def probe_browser_fetch(
 def check(settings: Settings) -> Done:
     """Check whether archive-tool can be started, and whether docker responds; exit 1 if the tool cannot."""
     program = find_program(settings.zimit.command)
-    help_call, quiet = [*program, "--help"], subprocess.DEVNULL
     try:
-        asked = subprocess.run(help_call, capture_output=True, text=True, timeout=_ANSWER_S, check=False, stdin=quiet)
+        asked = ask([*program, "--help"], os.environ, _ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise ToolMissing(settings.zimit.command, str(exc)) from exc
     try:

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.formatting import table
+from holdfast.cli.job_selector import RUN
 from holdfast.cli.parameters import Apply, OfSource, command_group, read_codes
+from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
@@ -34,6 +36,11 @@ from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 from holdfast.zimit.flags import below_minimum
 
 _LISTED = 200
+_WATCHED = (
+    "annual=is_annual pages=activity.pages pages_per_minute=activity.pages_per_minute running_s=activity.running_s "
+    "idle_s=activity.idle_s state_file_ok=state_ok container_restarts=restarts errors log tool_pid=holder "
+    "lock_owner=run.job.lock_owner"
+)
 _DEPLOYING = "a deploy.lock asks for quiet: nothing was done"
 app_command = command_group(
     "Crawls that run for weeks: status, recover, storage, metrics. Example: holdfast watch status"
@@ -64,24 +71,9 @@ def status(jobs: Jobs) -> Done:
 
 def watched_facts(one: WatchedRun) -> dict[str, Any]:
     """Return a watched crawl for `--json`."""
-    return {
-        "job": one.run.job.id,
-        "execution": one.run.execution.id,
-        "source": one.run.source.code,
-        "backend": one.run.execution.config.get("backend", "native"),
-        "annual": one.is_annual,
-        "pages": one.activity.pages,
-        "pages_per_minute": one.activity.pages_per_minute,
-        "running_s": one.activity.running_s,
-        "idle_s": one.activity.idle_s,
-        "paused": one.run.execution.paused_at is not None,
-        "state_file_ok": one.state_ok,
-        "container_restarts": one.restarts,
-        "errors": one.errors,
-        "log": one.log,
-        "tool_pid": one.holder,
-        "lock_owner": one.run.job.lock_owner,
-    }
+    execution = one.run.execution
+    backend, is_paused = execution.config.get("backend", "native"), execution.paused_at is not None
+    return {**picked(one.run, RUN), "backend": backend, "paused": is_paused, **picked(one, _WATCHED)}
 
 
 @_command("recover", example="auto-recover --apply")
@@ -96,16 +88,7 @@ def recover_stalled(jobs: Jobs, apply: Apply = False) -> Done:
     lines = [_DEPLOYING] if found is None else []
     lines += [_line(case, apply=apply) for case in cases]
     lines += [f"job {job_id}: its backoff is cut short, too few run" for job_id in woken]
-    crawls = [
-        {
-            **watched_facts(case.watched),
-            "action": case.action.value,
-            "reason": case.reason,
-            "raised": case.raised,
-            "done": case.done,
-        }
-        for case in cases
-    ]
+    crawls = [{**watched_facts(case.watched), **picked(case, "action reason raised done")} for case in cases]
     facts = {"deploying": found is None, "woken": woken, "crawls": crawls}
     return Done(facts, lines or ["nothing to do"])
 

@@ -16,6 +16,7 @@ from holdfast.cli.archive import read_executions
 from holdfast.cli.formatting import counted, fields, table
 from holdfast.cli.job_selector import JOB_KINDS
 from holdfast.cli.parameters import Apply, AsJson, Home, command_group, one_of, read_codes
+from holdfast.cli.printing import picked
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.runner import example
 from holdfast.cli.seeds import find_contact
@@ -81,13 +82,8 @@ def start(
     )
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(ALL_RUNNERS, BACKGROUND_TASKS))
-    facts = {
-        "executions": report.executions,
-        "endings": dict(report.endings),
-        "low_disk": report.low_disk,
-        # Keep the key that scripts know.
-        "chore_errors": report.background_errors,
-    }
+    # Scripts know the errors by this key.
+    facts = picked(report, "executions endings low_disk chore_errors=background_errors")
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
     errors = ["work is waiting because the disk is too full; see: holdfast status"] if report.low_disk else []
     errors += [f"{name}: {error}" for name, error in report.background_errors.items()]

@@ -9,7 +9,7 @@ from itertools import islice
 from threading import Lock
 from typing import Self
 
-from holdfast.sources.plan import CrawlPlan, Polled
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FoundUrl, UrlKind
 from holdfast.urls import Url, parse, priority
 from holdfast.urls.scope import Patterns
@@ -94,31 +94,11 @@ class CrawlScope:
 _LIST_PRIORITY = 3
 
 
-def seeds_of(plan: CrawlPlan) -> list[FoundUrl]:
-    """Return the seeds as URLs to add, in the given order; for polling crawls, the due feeds and sitemaps."""
-    return list(_each_seed(plan))
-
-
-def seed_batches(plan: CrawlPlan, *, size: int) -> Iterator[list[FoundUrl]]:
-    """Yield the same in batches: the first can be requested while the rest of a million is still being read."""
-    seeds = _each_seed(plan)
-    while batch := list(islice(seeds, size)):
-        yield batch
-
-
-def _each_seed(plan: CrawlPlan) -> Iterator[FoundUrl]:
+def seeds_of(plan: CrawlPlan) -> Iterator[FoundUrl]:
+    """Yield the seeds as URLs to add, in the given order; for polling crawls, the due feeds and sitemaps."""
     if plan.polls:
-        yield from lists_of(plan)
+        policy = plan.normalisation()
+        for url in (parse(polled.url, policy) for polled in plan.lists):
+            yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 0, _LIST_PRIORITY)
     for url in islice(plan.each_seed_url(), int(plan.search) if plan.polls else None):
         yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
-
-
-def lists_of(plan: CrawlPlan) -> list[FoundUrl]:
-    policy = plan.normalisation()
-    urls = [parse(polled.url, policy) for polled in plan.lists]
-    return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 0, _LIST_PRIORITY) for url in urls]
-
-
-def validators_of(plan: CrawlPlan) -> dict[int, Polled]:
-    policy = plan.normalisation()
-    return {parse(polled.url, policy).hash64: polled for polled in plan.lists}

@@ -11,23 +11,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from holdfast import log
-from holdfast.clock import Clock
-from holdfast.config import Settings
 from holdfast.crawl import outcomes
-from holdfast.crawl.assignment import CrawlScope, validators_of
-from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, follow
 from holdfast.crawl.paced_client import PacedClient
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles, RobotsGate
-from holdfast.errors import LeaseLost, NoSpace, UrlRefused
+from holdfast.errors import NoSpace, UrlRefused
 from holdfast.fetch.endings import BUSY, is_ambiguous
 from holdfast.frontier.politeness import may_retry
-from holdfast.parse.page import MAX_PARSED_BYTES
-from holdfast.sources.plan import CrawlPlan, Polled
 from holdfast.types import (
     NO_SITEMAP,
     REDIRECTED,
@@ -37,15 +30,11 @@ from holdfast.types import (
     Fetched,
     FetchFailed,
     FetchRequest,
-    LeaseRefusal,
-    Original,
     Outcome,
-    UrlKind,
 )
 from holdfast.urls import Url, parse
-from holdfast.warc.payload import HttpHead, parse_head
+from holdfast.warc.payload import parse_head
 
-_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 # Release a domain that has to rest for longer than this.
 _HELD_S = 20.0
 _NO_SPACE = timedelta(seconds=2)
@@ -54,82 +43,14 @@ _CHECK_BYTES = 64 * 1024
 _log = log.get()
 
 
-class CaptureHistory(Protocol):
-    """Earlier captures of pages: their WARC records, or the stored signals for those without."""
-
-    def learn(self, attempts: Iterable[Attempt]) -> None: ...
-
-    def readable(self, attempt: Attempt) -> bool:
-        """Return whether a 304 would be sufficient, because the original can still be read."""
-        ...
-
-    def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
-        """Return an original's head and body; None if it cannot be read."""
-        ...
-
-
-class PageRequests:
-    def __init__(
-        self, plan: CrawlPlan, settings: Settings, credentials: Credentials, originals: CaptureHistory, clock: Clock
-    ) -> None:
-        self._polls, self._credentials, self._originals, self._clock = plan.polls, credentials, originals, clock
-        self._polled = validators_of(plan)
-        """What the last answers of polled feeds were marked with, by the hash of their address."""
-        self._deadline_s = settings.fetch.deadline_s
-        # Without stored bodies, read a body only until it is too large to be parsed.
-        most = settings.fetch.body_bytes
-        self._body_bytes = most if plan.keeps_bodies else min(most, MAX_PARSED_BYTES + 1)
-
-    def polls(self, attempt: Attempt) -> bool:
-        """Return whether an attempt is a poll: its next turn is its retry, and it has validators of its own."""
-        return attempt.kind is UrlKind.SITEMAP and self._polls
-
-    def for_page(self, url: Url, attempt: Attempt | None) -> FetchRequest:
-        """Return the request for a URL; conditional if it is the attempt's own URL and a 304 could be used."""
-        headers: list[tuple[str, str]] = [
-            ("Accept", _HTML if attempt is None or attempt.kind is UrlKind.PAGE else "*/*")
-        ]
-        known: Attempt | Polled | None = None
-        if attempt is not None:
-            known = self._polled.get(attempt.url_hash) if self.polls(attempt) else attempt
-            # A 304 whose original has become unreadable would leave us without a body.
-            if known is attempt and not self._originals.readable(attempt):
-                known = None
-        if known is not None and known.etag:
-            headers.append(("If-None-Match", known.etag))
-        if known is not None and known.last_modified:
-            headers.append(("If-Modified-Since", known.last_modified))
-        return self._request(url, tuple(headers), self._deadline_s, self._body_bytes)
-
-    def for_robots(self, url: Url, deadline_s: float, max_bytes: int) -> FetchRequest:
-        return self._request(url, (("Accept", "text/plain,*/*;q=0.8"),), deadline_s, max_bytes)
-
-    def _request(
-        self, url: Url, headers: tuple[tuple[str, str], ...], deadline_s: float, max_bytes: int
-    ) -> FetchRequest:
-        return FetchRequest(
-            url=url.fetch,
-            headers=self._credentials.join(headers, url, self._clock.now()),
-            deadline_s=deadline_s,
-            max_body_bytes=max_bytes,
-        )
-
-
 class DomainWorker:
     def __init__(
-        self,
-        politeness: DomainPoliteness,
-        client: PacedClient,
-        requests: PageRequests,
-        robots: RobotsFiles,
-        scope: CrawlScope,
-        engine: EnginePort,
+        self, politeness: DomainPoliteness, client: PacedClient, robots: RobotsFiles, engine: EnginePort
     ) -> None:
         self.lease, self.politeness, self.pace = politeness.lease, politeness, politeness.pace
-        self._client, self._requests, self._scope, self._engine = client, requests, scope, engine
-        self._clock, self._normalisation = politeness.clock, scope.normalisation
-        self.gate = RobotsGate(robots, politeness, self._ask_for_robots, engine)
-        self.gate.refresh()
+        self._client, self._requests, self._scope, self._engine = client, client.requests, robots.scope, engine
+        self._clock, self._normalisation = politeness.clock, robots.scope.normalisation
+        self.gate = RobotsGate(robots, politeness, client, engine)
         if self.lease.taken_over:  # read this after the rules, which may set the delay
             politeness.hold_first_request()
         self.queue: deque[Attempt] = deque(self.lease.attempts)
@@ -367,23 +288,6 @@ class DomainWorker:
 
     async def _ask(self, request: FetchRequest) -> Fetched | FetchFailed:
         return await self._client.ask(request, self.pace, self.politeness)
-
-    async def _ask_for_robots(
-        self, url: Url, deadline_s: float, max_bytes: int
-    ) -> Fetched | FetchFailed | LeaseRefusal:
-        """Make one request for robots.txt in the turn of the domain it is on, if that can be leased."""
-        request = self._requests.for_robots(url, deadline_s, max_bytes)
-        if url.domain == self.lease.domain:
-            return await self._ask(request)
-        self.pace.check()
-        async with self._engine.borrow(url.domain) as pace:
-            if isinstance(pace, LeaseRefusal):
-                return pace
-            try:
-                # Its response says nothing about our own domain: neither that it is private, nor that it is busy.
-                return await self._client.ask(request, pace, None)
-            except LeaseLost:  # this counts for that domain, not for ours
-                return LeaseRefusal.HELD
 
     def _answered(
         self, page: PageUnderWay, attempt: Attempt, *, refused: str | None = None, redirected_to: str | None = None

@@ -29,7 +29,6 @@ from holdfast.crawl.settling import DatabaseThread, FrontierSession, PendingResu
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.fetch import robots
-from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.types import (
     DomainChange,
     DomainLease,
@@ -420,7 +419,7 @@ class CrawlEngine:
                 found = None
             loop.call_soon_threadsafe(_resolve, read, found)
 
-        self.capture_writer.later(work, size=MAX_PARSED_BYTES)
+        self.capture_writer.later(work)
         return await read
 
     def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl] | None) -> None:

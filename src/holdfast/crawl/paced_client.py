@@ -1,7 +1,8 @@
-"""Sends the requests of a crawl process, each in its domain's turn, and adjusts the pace to the responses."""
+"""Makes and sends the requests of a crawl process, each in its domain's turn; adjusts the pace to the responses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from typing import Protocol
@@ -10,16 +11,19 @@ from cachetools import LRUCache
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.config import Settings
+from holdfast.config import FetchSettings, Settings
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.crawl.progress import CrawlProgress
 from holdfast.errors import LeaseLost
 from holdfast.fetch.endings import BUSY, asked_rest
-from holdfast.sources.plan import CrawlPlan
-from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
-from holdfast.urls import parse
-from holdfast.warc.payload import parse_head
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, FetchRequest, Original, UrlKind
+from holdfast.urls import Url, parse
+from holdfast.warc.payload import HttpHead, parse_head
+
+_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_ROBOTS_DEADLINE_S = 10.0
 
 # How often, and over what time, a nameserver must deny a name before the crawl gives up its domain. A server that is
 # down may return within the half hour that a crawl waits; a misspelt or abandoned name does not, and a resolver that is
@@ -33,21 +37,85 @@ class Fetcher(Protocol):
     async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed: ...
 
 
+class CaptureHistory(Protocol):
+    """Earlier captures of pages: their WARC records, or the stored signals for those without."""
+
+    def learn(self, attempts: Iterable[Attempt]) -> None: ...
+
+    def readable(self, attempt: Attempt) -> bool:
+        """Return whether a 304 would be sufficient, because the original can still be read."""
+        ...
+
+    def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
+        """Return an original's head and body; None if it cannot be read."""
+        ...
+
+
+class PageRequests:
+    def __init__(
+        self,
+        scope: CrawlScope,
+        settings: FetchSettings,
+        credentials: Credentials,
+        originals: CaptureHistory,
+        clock: Clock,
+        *,
+        parsed_bytes: int,
+    ) -> None:
+        self.scope, self.credentials, self.clock = scope, credentials, clock
+        self._polls, self._originals = scope.plan.polls, originals
+        self._polled = {
+            parse(polled.url, scope.normalisation).hash64: (polled.etag, polled.last_modified)
+            for polled in scope.plan.lists
+        }
+        """The validators of polled feeds, by the hash of their address."""
+        self._deadline_s = settings.deadline_s
+        # Without stored bodies, read a body only until it is too large to be parsed.
+        most = settings.body_bytes
+        self._body_bytes = most if scope.plan.keeps_bodies else min(most, parsed_bytes + 1)
+
+    def polls(self, attempt: Attempt) -> bool:
+        """Return whether an attempt is a poll: its next turn is its retry, and it has validators of its own."""
+        return attempt.kind is UrlKind.SITEMAP and self._polls
+
+    def for_page(self, url: Url, attempt: Attempt | None) -> FetchRequest:
+        """Return the request for a URL; conditional if it is the attempt's own URL and a 304 could be used."""
+        headers = [("Accept", _HTML if attempt is None or attempt.kind is UrlKind.PAGE else "*/*")]
+        etag = last_modified = None
+        if attempt is not None and self.polls(attempt):
+            etag, last_modified = self._polled.get(attempt.url_hash, (None, None))
+        # A 304 whose original has become unreadable would leave us without a body.
+        elif attempt is not None and self._originals.readable(attempt):
+            etag, last_modified = attempt.etag, attempt.last_modified
+        if etag:
+            headers.append(("If-None-Match", etag))
+        if last_modified:
+            headers.append(("If-Modified-Since", last_modified))
+        return self._request(url, tuple(headers), self._deadline_s, self._body_bytes)
+
+    def for_robots(self, url: Url, max_bytes: int) -> FetchRequest:
+        deadline_s = min(_ROBOTS_DEADLINE_S, self._deadline_s)
+        return self._request(url, (("Accept", "text/plain,*/*;q=0.8"),), deadline_s, max_bytes)
+
+    def _request(
+        self, url: Url, headers: tuple[tuple[str, str], ...], deadline_s: float, max_bytes: int
+    ) -> FetchRequest:
+        return FetchRequest(
+            url=url.fetch,
+            headers=self.credentials.join(headers, url, self.clock.now()),
+            deadline_s=deadline_s,
+            max_body_bytes=max_bytes,
+        )
+
+
 class PacedClient:
     """Sends a process's requests, each in its domain's turn; records send times and the servers' pacing requests."""
 
-    def __init__(
-        self,
-        client: Fetcher,
-        plan: CrawlPlan,
-        settings: Settings,
-        credentials: Credentials,
-        progress: CrawlProgress,
-        clock: Clock,
-    ) -> None:
-        self._client, self._credentials, self.progress, self._clock = client, credentials, progress, clock
-        self._normalisation = plan.normalisation()
-        self._private = tuple(map(ip_network, plan.allow_networks))
+    def __init__(self, client: Fetcher, requests: PageRequests, settings: Settings, progress: CrawlProgress) -> None:
+        self._client, self.requests, self.progress = client, requests, progress
+        self._credentials, self._clock = requests.credentials, requests.clock
+        self._normalisation = requests.scope.normalisation
+        self._private = tuple(map(ip_network, requests.scope.plan.allow_networks))
         """Networks that were allowed explicitly: only there the delay may go below 1 s."""
         self._limits, self._timings = settings.politeness, settings.timings
         # Longer than a lease: a domain without a DNS name is released, and retried under the next lease.

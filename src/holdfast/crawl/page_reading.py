@@ -14,9 +14,9 @@ from holdfast import parse as parsing
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.assignment import CrawlScope
-from holdfast.crawl.domain_worker import CaptureHistory
 from holdfast.crawl.link_filter import FilteredLinks, LinkFilter
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, StoredExchange
+from holdfast.crawl.paced_client import CaptureHistory
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
@@ -170,17 +170,18 @@ class DocumentReader:
         self,
         scope: CrawlScope,
         originals: CaptureHistory,
-        child: ParseChild,
         settings: Settings,
         clock: Clock,
         landed: Callable[[Url], None],
+        child: ParseChild | None = None,
     ) -> None:
         """`landed` is called with the target of a seed's redirect."""
         self.find_redirect: Callable[[Url], str | None] = lambda _url: None
         """Returns where an address of this crawl redirects to; set by the process."""
         self.find_capture: Callable[[Attempt], str | None] = lambda _attempt: None
         """Returns the address that a page led to when an earlier run captured it; set by the process."""
-        self._scope, self._originals, self._child, self._clock, self._landed = scope, originals, child, clock, landed
+        self._scope, self._originals, self._clock, self._landed = scope, originals, clock, landed
+        self._child = child or ParseChild(deadline_s=settings.timings.crawl_parse_s)
         self._plan, self._normalisation = scope.plan, scope.normalisation
         self.max_bytes = MAX_PARSED_BYTES
         most = self._plan.max_pages
@@ -189,6 +190,9 @@ class DocumentReader:
         """Sitemaps of indexes that may still be added."""
         # Two threads subtract from the rest: if counted twice it would fall below zero, and then limit nothing.
         self._counting = Lock()
+
+    def close(self) -> None:
+        self._child.close()
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
         return attempt.original if self._originals.readable(attempt) else None

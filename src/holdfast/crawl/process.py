@@ -21,48 +21,40 @@ from random import Random
 
 import uvloop
 
-from holdfast import __version__, config, log
-from holdfast.clock import Clock, SystemClock, to_micros
+from holdfast import __version__, log
+from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.crawl.assignment import Assignment, CrawlScope
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, PageRequests
+from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
 from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.paced_client import Fetcher, PacedClient
+from holdfast.crawl.paced_client import CaptureHistory, Fetcher, PacedClient, PageRequests
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
 from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
-from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
+from holdfast.crawl.robots_gate import RobotsFiles
 from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.storing import Originals, Storage, WarcStorage
-from holdfast.crawl.warc_output import WarcOutput
+from holdfast.crawl.warc_output import FileRows, WarcOutput
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.db.raw import Transaction
-from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
 from holdfast.frontier import Frontier
-from holdfast.frontier.adding import DepthRules
 from holdfast.jobs import execution_queries
 from holdfast.jobs.execution_queries import from_json
-from holdfast.parse import ParseChild
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import PRODUCT, CrawlPlan
-from holdfast.storage.roots import record_root, relative
 from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url
-from holdfast.warc import queries as files
-from holdfast.warc.manifest import add_to_manifest
-from holdfast.warc.outfile import SealedFile
-from holdfast.wiring import Runtime, open_runtime
+from holdfast.wiring import Runtime, begin_program, open_runtime
 from holdfast.wiring.feeds import open_feeds
-from holdfast.withdrawals.viewers import see_everything
 
 # A transfer slower than a modem for ten seconds would hold its domain until the deadline.
 _MIN_RATE, _MIN_RATE_WINDOW_S = 64, 10
@@ -244,21 +236,27 @@ class Process:
             clock=self._clock,
             settings=runtime.settings.warc,
         )
+        self._files = FileRows(
+            runtime.raw_db,
+            runtime.clock,
+            runtime.settings.home,
+            execution_id=assignment.execution_id,
+            owner_id=self._owner.id,
+        )
         self._history, self._make_storage = policy_of(self._plan, runtime, self._output, assignment.execution_id)
-        self._child = ParseChild(deadline_s=runtime.settings.timings.crawl_parse_s)
 
     async def run(self) -> ProcessEnding:
         client = self._given or self._client()
         engine = self.engine = self.build_engine(client)
         self._obey_signals(engine)
-        self._output.register = lambda path: engine.database.wait(lambda: self._register(path))
-        self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
+        self._output.register = lambda path: engine.database.wait(lambda: self._files.insert(path))
+        self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._files.seal(file_id, sealed))
         watch = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
         ending = await engine.run(watch.watches)
         await client.close()
         await asyncio.to_thread(self._output.close)
         engine.close()
-        self._child.close()
+        self._reader.close()
         self._clean_up()
         return ending
 
@@ -266,9 +264,7 @@ class Process:
         """Release leases whose response was lost and delete rows of files that were never created."""
         if strays := self._runtime.frontier.free([self._owner.id]):
             _log.warning("crawl.stray_leases", domains=strays)
-        with self._runtime.raw_db.write() as tx:
-            for file in files.open_files(tx, owner_id=self._owner.id):
-                files.discard_file(tx, file.id)
+        self._files.discard_open()
         self._owner.end()
 
     def _obey_signals(self, engine: CrawlEngine) -> None:
@@ -316,8 +312,7 @@ class Process:
             execution_id=assignment.frontier_id,
             owner_id=self._owner.id,
         )
-        forgot = partial(share_depths, runtime.frontier.depth_rules)
-        links = LinkFilter(scope, runtime.settings, runtime.clock, forgot=forgot)
+        links = LinkFilter(scope, runtime.settings, runtime.clock, forgot=runtime.frontier.depth_rules.share)
 
         def landed(url: Url) -> None:
             if not credentials.covers(url):
@@ -326,10 +321,16 @@ class Process:
                 _log.info("crawl.seed_landed", url=url.fetch)
                 control.note_landing(url.fetch)
 
-        reader = DocumentReader(scope, self._history, self._child, runtime.settings, runtime.clock, landed)
+        reader = self._reader = DocumentReader(scope, self._history, runtime.settings, runtime.clock, landed)
+
+        paced = PacedClient(client, self._requests(scope, credentials, reader), runtime.settings, progress)
+        robots, random = RobotsFiles(scope, runtime.settings, runtime.clock), Random()  # noqa: S311
 
         def make_worker(lease: DomainLease, lease_until: float) -> DomainWorker:
-            return new_worker(lease, lease_until, engine)
+            politeness = DomainPoliteness(
+                lease, runtime.settings, runtime.clock, delay_s=plan.delay_s, lease_until=lease_until, random=random
+            )
+            return DomainWorker(politeness, paced, robots, engine)
 
         def make_writer() -> CaptureWriter:
             storage = self._make_storage(
@@ -344,13 +345,9 @@ class Process:
             return writer
 
         results = PendingResults(session, self._output, progress, control, forget=links.forget)
-        if (feeds := open_feeds(runtime, plan, assignment.frontier_id)) is not None:
-            results.read_settled, results.offer = feeds.read_settled, feeds.offer
-            if plan.polls:
-                feeds.resume()
+        self._open_feeds(plan, results)
         ends_at = None if (left := assignment.seconds_left) is None else self._clock.monotonic() + left
         limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=assignment.processes)
-        new_worker = self._worker_factory(client, scope, credentials, progress)
         set_depth_rules(runtime.frontier, plan, assignment)
         factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, link_filter=links))
         engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
@@ -359,51 +356,16 @@ class Process:
             engine.pause()
         return engine
 
-    def _worker_factory(
-        self, client: Fetcher, scope: CrawlScope, credentials: Credentials, progress: CrawlProgress
-    ) -> Callable[[DomainLease, float, EnginePort], DomainWorker]:
-        """Return a factory that makes the worker of a lease: its own politeness, and the parts shared in a process."""
-        settings, clock, plan, random = self._runtime.settings, self._runtime.clock, scope.plan, Random()  # noqa: S311
-        paced = PacedClient(client, plan, settings, credentials, progress, clock)
-        requests = PageRequests(plan, settings, credentials, self._history, clock)
-        robots = RobotsFiles(scope, settings, clock)
+    def _open_feeds(self, plan: CrawlPlan, results: PendingResults) -> None:
+        feeds = open_feeds(self._runtime, plan, self._assignment.frontier_id)
+        if feeds is not None:
+            results.read_settled, results.offer = feeds.read_settled, feeds.offer
+            if plan.polls:
+                feeds.resume()
 
-        def make(lease: DomainLease, lease_until: float, engine: EnginePort) -> DomainWorker:
-            politeness = DomainPoliteness(
-                lease, settings, clock, delay_s=plan.delay_s, lease_until=lease_until, random=random
-            )
-            return DomainWorker(politeness, paced, requests, robots, scope, engine)
-
-        return make
-
-    def _register(self, path: Path) -> int:
-        """Create the row of a file before it is written."""
-        # Record the folder before the row: every reader rejects a file outside the recorded folders.
-        record_root(self._runtime.settings.home, path.parent)
-        with self._runtime.raw_db.write() as tx:
-            return files.insert_file(
-                tx,
-                execution_id=self._assignment.execution_id,
-                owner_id=self._owner.id,
-                path=relative(self._runtime.settings.home, path),
-                now=to_micros(self._runtime.clock.now()),
-            )
-
-    def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """List a sealed file in the manifest, then complete its row."""
-        # Close the row last: while it is open, the next start repeats all of this.
-        reach("after_rename")
-        add_to_manifest(file_id, sealed)
-        reach("after_manifest")
-        with self._runtime.raw_db.write() as tx:
-            files.seal_file(tx, file_id, sealed, now=to_micros(self._runtime.clock.now()))
-        reach("after_register")
-
-
-def share_depths(rules: DepthRules) -> None:
-    """From now on, look up the depth that the database has recorded for found URLs."""
-    # A forgotten URL looks new: without a query, a shorter path to it would be lost.
-    rules.shared = rules.limited
+    def _requests(self, scope: CrawlScope, credentials: Credentials, reader: DocumentReader) -> PageRequests:
+        settings, clock = self._runtime.settings.fetch, self._runtime.clock
+        return PageRequests(scope, settings, credentials, self._history, clock, parsed_bytes=reader.max_bytes)
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
@@ -431,10 +393,8 @@ def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
 
 def main() -> None:
     """Run one assignment; print the ending as one line of JSON."""
-    see_everything()
     assignment = Assignment.from_json(sys.stdin.read())
-    settings = config.load()
-    log.configure(settings.log_level)
+    settings = begin_program()
     end_with_parent(assignment.supervisor, patience_s=settings.timings.lease_seconds)
     # Objects loaded so far stay; a page creates some hundred tuples, and collecting garbage after every 700 costs a
     # twentieth of its parse (measured).

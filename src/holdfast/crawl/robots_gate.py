@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -14,8 +14,9 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.outcomes import MAX_REDIRECTS, ROBOTS, PageUnderWay, follow, is_redirect
+from holdfast.crawl.paced_client import PacedClient
 from holdfast.crawl.politeness import DomainPoliteness, Pace
-from holdfast.errors import UrlRefused
+from holdfast.errors import LeaseLost, UrlRefused
 from holdfast.fetch import robots as policy
 from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.types import (
@@ -23,6 +24,7 @@ from holdfast.types import (
     Fetched,
     FetchFailed,
     FetchProblem,
+    FetchRequest,
     FoundUrl,
     LeaseRefusal,
     Outcome,
@@ -35,7 +37,6 @@ from holdfast.urls import Url, parse
 from holdfast.values import dataclass
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
-ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 SITEMAP_PRIORITY = 3
 _USUAL_SITEMAP = "/sitemap.xml"
@@ -46,10 +47,6 @@ MEMORY_BYTES = 64 * 1024 * 1024
 """Limit for the memory used by parsed rules in one process."""
 _BUSY_ORIGINS = 10_000
 _OFFERED_ORIGINS = 100_000
-
-Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | LeaseRefusal]]
-"""Makes one paced request (URL, deadline, size limit), or returns why its target domain cannot be requested."""
-
 
 # When to retry a robots.txt that redirects to another process's domain: it may be free, or ours, by then. The wait
 # doubles up to a minute, because each retry requests the origin again and archives its response.
@@ -92,7 +89,6 @@ class RobotsFiles:
     def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
         self.scope, self.clock = scope, clock
         self.max_delay_s = settings.politeness.max_delay_s
-        self.deadline_s = min(ROBOTS_DEADLINE_S, settings.fetch.deadline_s)
         # Key it by origin and content, so that a domain that is leased again is not parsed again.
         self.parsed: LRUCache[tuple[str, datetime], RobotsFile] = LRUCache(
             MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes
@@ -114,11 +110,15 @@ class RobotsFiles:
 
 
 class RobotsGate:
-    def __init__(self, files: RobotsFiles, politeness: DomainPoliteness, ask: Ask, engine: EnginePort) -> None:
-        self._files, self._politeness, self._ask, self._engine = files, politeness, ask, engine
+    def __init__(
+        self, files: RobotsFiles, politeness: DomainPoliteness, client: PacedClient, engine: EnginePort
+    ) -> None:
+        self._files, self._politeness, self._client, self._engine = files, politeness, client, engine
         self._normalisation = files.scope.normalisation
         self.sitemaps: list[tuple[str, tuple[str, ...]]] = []
         """Origins whose robots.txt was read, with the sitemaps that it names, until they are taken."""
+        for state in politeness.robots.values():  # the rules that an earlier lease has read
+            self._note(state)
 
     def take_sitemaps(self) -> Iterator[FoundUrl]:
         """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without any gets the usual path."""
@@ -184,11 +184,6 @@ class RobotsGate:
         reason = "robots:too_costly" if decision.line is None else f"robots:line {decision.line}"
         return RobotsPermission(allowed=False, reason=reason, message=decision.rule)
 
-    def refresh(self) -> None:
-        """Apply the delays from rules that an earlier lease has read."""
-        for state in self._politeness.robots.values():
-            self._note(state)
-
     async def _read(self, url: Url, previous: RobotsRecord | None) -> RobotsRecord | RobotsPermission:
         """Fetch, archive and store an origin's robots.txt; or return why nothing may be requested."""
         origin = url.origin
@@ -248,7 +243,7 @@ class RobotsGate:
         origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
             # One byte more than is read, to tell a file that was cut from one that ends there.
-            result = await self._ask(url, self._files.deadline_s, MAX_ROBOTS_BYTES + 1)
+            result = await self._ask(self._client.requests.for_robots(url, MAX_ROBOTS_BYTES + 1), url.domain)
             if isinstance(result, LeaseRefusal):
                 known = await self._recall(origin, url)
                 if known is None and result is LeaseRefusal.BARRED:
@@ -267,6 +262,21 @@ class RobotsGate:
             except UrlRefused:
                 return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops
+
+    async def _ask(self, request: FetchRequest, domain: str) -> Fetched | FetchFailed | LeaseRefusal:
+        """Make one request for robots.txt in the turn of the domain it is on, if that can be leased."""
+        own = self._politeness
+        if domain == own.lease.domain:
+            return await self._client.ask(request, own.pace, own)
+        own.pace.check()
+        async with self._engine.borrow(domain) as pace:
+            if isinstance(pace, LeaseRefusal):
+                return pace
+            try:
+                # Its response says nothing about our own domain: neither that it is private, nor that it is busy.
+                return await self._client.ask(request, pace, None)
+            except LeaseLost:  # this counts for that domain, not for ours
+                return LeaseRefusal.HELD
 
     async def _recall(self, origin: str, url: Url) -> policy.RobotsRead | None:
         """Return what the holder of another domain has read there, if this is the URL of its robots.txt."""

@@ -15,9 +15,10 @@ from typing import TypeVar
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker
+from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.domains import LINGER_S, REFILL, LeasedDomains
 from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.paced_client import CaptureHistory
 from holdfast.crawl.progress import Control, CrawlProgress
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.errors import NoSpace, Unavailable

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from holdfast import log
-from holdfast.crawl.assignment import Assignment, seed_batches
+from holdfast.crawl.assignment import Assignment, seeds_of
 from holdfast.crawl.recovery import discard, recover
 from holdfast.crawl.stopping import Stops, obeying_signals
 from holdfast.db.raw import StatementTimeout, last_refusal, synchronise
@@ -135,22 +136,26 @@ class Seeding:
 
     def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
         self._frontier, self._frontier_id = frontier, frontier_id
-        self._batches = seed_batches(plan, size=_SEEDS_AT_ONCE)
-        self._next: list[FoundUrl] | None = next(self._batches, None)
+        # In batches: the first can be requested while the rest of a million is still being read.
+        self._seeds = seeds_of(plan)
+        self._next = self._read()
         self._added = 0
         self._total = len(plan.lists) + int(plan.search) if plan.polls else len(plan.seeds)
+
+    def _read(self) -> list[FoundUrl]:
+        return list(islice(self._seeds, _SEEDS_AT_ONCE))
 
     @property
     def left(self) -> int:
         """Upper bound of the seeds not added yet; the plan may contain duplicates."""
-        return 0 if self._next is None else max(len(self._next), self._total - self._added)
+        return max(len(self._next), self._total - self._added) if self._next else 0
 
     def step(self) -> None:
-        if self._next is not None:
+        if self._next:
             # Do this before `_next` advances: the next step then adds a batch that the database rejected.
             self._frontier.add(self._frontier_id, self._next)
             self._added += len(self._next)
-            self._next = next(self._batches, None)
+            self._next = self._read()
 
 
 T = TypeVar("T")

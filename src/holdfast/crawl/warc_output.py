@@ -12,11 +12,15 @@ from pathlib import Path
 from threading import Lock
 
 from holdfast import log
-from holdfast.clock import Clock, digits14
+from holdfast.clock import Clock, digits14, to_micros
 from holdfast.config import WarcSettings
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.processes.disk import identity_of
+from holdfast.storage.roots import record_root, relative
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
@@ -35,6 +39,43 @@ class OutputBroken(HoldfastError):
     """Data written to a WARC file may not be on disk; this process cannot settle anything more."""
 
     code = "tape_broken"  # the name at the time of the release
+
+
+class FileRows:
+    """The rows of the files that one process writes; use only on its database thread."""
+
+    def __init__(self, raw_db: RawDatabase, clock: Clock, home: Path, *, execution_id: int, owner_id: int) -> None:
+        self._raw_db, self._clock, self._home = raw_db, clock, home
+        self._execution_id, self._owner_id = execution_id, owner_id
+
+    def insert(self, path: Path) -> int:
+        """Create the row of a file before it is written."""
+        # Record the folder before the row: every reader rejects a file outside the recorded folders.
+        record_root(self._home, path.parent)
+        with self._raw_db.write() as tx:
+            return files.insert_file(
+                tx,
+                execution_id=self._execution_id,
+                owner_id=self._owner_id,
+                path=relative(self._home, path),
+                now=to_micros(self._clock.now()),
+            )
+
+    def seal(self, file_id: int, sealed: SealedFile) -> None:
+        """List a sealed file in the manifest, then complete its row."""
+        # Close the row last: while it is open, the next start repeats all of this.
+        reach("after_rename")
+        add_to_manifest(file_id, sealed)
+        reach("after_manifest")
+        with self._raw_db.write() as tx:
+            files.seal_file(tx, file_id, sealed, now=to_micros(self._clock.now()))
+        reach("after_register")
+
+    def discard_open(self) -> None:
+        """Delete the rows of files that were never created."""
+        with self._raw_db.write() as tx:
+            for file in files.open_files(tx, owner_id=self._owner_id):
+                files.discard_file(tx, file.id)
 
 
 class WarcOutput:

@@ -85,7 +85,6 @@ class PreparedPage:
 
 class _SlowCall(NamedTuple):
     call: Callable[[], None]
-    size: int
 
 
 class CaptureWriter:
@@ -148,8 +147,9 @@ class CaptureWriter:
             return False
         return True
 
-    def later(self, call: Callable[[], None], *, size: int) -> None:
-        self._inbox.put(_SlowCall(call, size))
+    def later(self, call: Callable[[], None]) -> None:
+        """Run a call that reads a whole document on the thread for slow documents."""
+        self._inbox.put(_SlowCall(call))
 
     def do(self, call: Callable[[], None]) -> None:
         """Run a call on the writer thread, between two pages."""
@@ -172,7 +172,7 @@ class CaptureWriter:
                 item.taken.set()
                 self._survive(partial(self._handle_prepared, item), item.page)
             elif isinstance(item, _SlowCall):
-                self._slow.put(item.call, size=item.size)
+                self._slow.put(item.call, size=self._reader.max_bytes)
             else:
                 self._between(item)
         self.flush()

@@ -28,6 +28,11 @@ class DepthRules:
     shared: bool = False
     """Whether other processes have added, or add, URLs that this one has not seen."""
 
+    def share(self) -> None:
+        """From now on, look up the depth that the database has recorded for found URLs."""
+        # A forgotten URL looks new: without a query, a shorter path to it would be lost.
+        self.shared = self.limited
+
 
 class Depths:
     def __init__(self, connection: Connection) -> None:

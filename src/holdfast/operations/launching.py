@@ -13,7 +13,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Final
 
-from holdfast import config, log
+from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.stopping import obeying_signals
@@ -25,8 +25,7 @@ from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import read_directory_id
 from holdfast.processes.restarts import Restarts
-from holdfast.wiring import open_runtime
-from holdfast.withdrawals.viewers import see_everything
+from holdfast.wiring import begin_program, open_runtime
 from holdfast.worker.loop import OPERATIONS, RunnerTable, WorkerOptions, dead_holders, work
 
 _PATIENCE = timedelta(seconds=2)
@@ -155,9 +154,7 @@ def _started(settings: Settings) -> ChildProcess:
 
 def main() -> None:
     """Run the operations that wait, two at a time, until none is left or standard input ends."""
-    see_everything()
-    settings = config.load()
-    log.configure(settings.log_level)
+    settings = begin_program()
     with obeying_signals() as stops:
 
         def listen() -> None:

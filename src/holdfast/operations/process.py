@@ -8,20 +8,18 @@ import sys
 import threading
 from typing import Any
 
-from holdfast import config, log
+from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
 from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.operations.running import HeldOperation, run_operation
 from holdfast.operations.works import WORKS
 from holdfast.processes.runfile import step_back
-from holdfast.withdrawals.viewers import see_everything
+from holdfast.wiring import begin_program
 
 
 def main() -> None:
-    see_everything()
-    settings = config.load()
-    log.configure(settings.log_level)
+    settings = begin_program()
     step_back(settings.index.nice)
     # Only our lines go to the worker: whatever else writes to standard output writes to standard error.
     worker = os.dup(1)

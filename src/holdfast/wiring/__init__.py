@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from holdfast import config, log
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
@@ -15,8 +16,17 @@ from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.processes.boot_clock import follow_wall
 from holdfast.storage.roots import link_captures
 from holdfast.values import dataclass
+from holdfast.withdrawals.viewers import see_everything
 
-__all__ = ["Runtime", "open_runtime", "prepare"]
+__all__ = ["Runtime", "begin_program", "open_runtime", "prepare"]
+
+
+def begin_program() -> Settings:
+    """Start a process that is no server: let it read everything and write our log; return its settings."""
+    see_everything()
+    settings = config.load()
+    log.configure(settings.log_level)
+    return settings
 
 
 def prepare(settings: Settings) -> None:

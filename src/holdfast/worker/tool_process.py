@@ -264,16 +264,8 @@ def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     if one.error is not None:
         holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
     else:
-        holding.note(
-            "info",
-            "lifecycle",
-            "a WARC file is registered",
-            file=name,
-            id=one.warc_file_id,
-            how=one.how,
-            records=one.records,
-            damaged=one.damaged,
-        )
+        facts = {"id": one.warc_file_id, "how": one.how, "records": one.records, "damaged": one.damaged}
+        holding.note("info", "lifecycle", "a WARC file is registered", file=name, **facts)
     return one
 
 
@@ -298,18 +290,7 @@ class ToolFollower:
         if newest != self._log:
             self._log, self._reported_at = newest, None
             self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
-        self._report_statistics(newest)
-
-    def _pass_on(self, line: bytes) -> None:
-        if (event := read_event(line)) is not None:
-            level, name, fields = event
-            category = "error" if level in ("error", "critical") else "lifecycle"
-            self._holding.note(level, category, name, **{f"tool_{key}": value for key, value in fields.items()})
-        elif text := line.decode("utf-8", "replace").strip():
-            self._holding.note("info", "lifecycle", text)
-
-    def _report_statistics(self, log: Path) -> None:
-        found = last_statistics(log)
+        found = last_statistics(newest)
         if found is None or found == self._last:
             return
         self._last = found
@@ -318,6 +299,14 @@ class ToolFollower:
         if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
             self._reported_at = now
             self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
+
+    def _pass_on(self, line: bytes) -> None:
+        if (event := read_event(line)) is not None:
+            level, name, fields = event
+            category = "error" if level in ("error", "critical") else "lifecycle"
+            self._holding.note(level, category, name, **{f"tool_{key}": value for key, value in fields.items()})
+        elif text := line.decode("utf-8", "replace").strip():
+            self._holding.note("info", "lifecycle", text)
 
 
 def counts_of(found: Statistics | None) -> Counts:

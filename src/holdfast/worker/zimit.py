@@ -23,8 +23,7 @@ from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.imports.importer import KEPT
 from holdfast.index.indexer import Interrupted
-from holdfast.jobs import endings
-from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, Shortfall, StartPage
+from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, RunResult, Shortfall, StartPage
 from holdfast.jobs.execution_queries import note_artifacts, store_config
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import job_config, start_url
@@ -48,18 +47,10 @@ from holdfast.worker.tool_process import (
     start_page_in,
 )
 from holdfast.zimit import outcome
-from holdfast.zimit.docker import find_program, tool_environment
+from holdfast.zimit.docker import crawl_environment, docker_environment, find_program
 from holdfast.zimit.errors import OutputBusy
 from holdfast.zimit.flags import Backend, backend_of, tool_command
 from holdfast.zimit.logs import crawl_statistics, newest_log
-from holdfast.zimit.outcome import (
-    FINALIZATION_FAILED,
-    STOPPED,
-    Verdict,
-    classify_exit,
-    failure_reason,
-    is_complete,
-)
 from holdfast.zimit.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.zimit.warc_files import discover_warcs
 
@@ -113,7 +104,7 @@ class _Run:
         self._prepare(job)
         # A crawl that finished while no worker ran is registered and indexed, not repeated.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
-        if end is not None and is_complete(verdict := self._meaning(end[1], None)):
+        if end is not None and outcome.is_complete(verdict := self._meaning(end[1], None)):
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
             return self._completed(end[1], verdict[1])
         host = self._settings.zimit
@@ -135,7 +126,7 @@ class _Run:
         if ended is None:
             return None
         # Another crawl may request a host of this one now; a crawl that was complete by then is kept.
-        if self._lost is not None and self._holding.stop is None and not is_complete(self._meaning(*ended)):
+        if self._lost is not None and self._holding.stop is None and not outcome.is_complete(self._meaning(*ended)):
             self._come_back(f"{self._lost}; the tool was stopped")
             return None
         return self._conclude(*ended)
@@ -284,8 +275,8 @@ class _Run:
             note_artifacts(tx, execution_id=self._lease.execution_id, found={"combined_log": str(found)})
             self._log_path = found
 
-    def _meaning(self, code: int, log_path: Path | None) -> Verdict:
-        return classify_exit(code, self._dir, end_of_log(self._dir, log_path))
+    def _meaning(self, code: int, log_path: Path | None) -> outcome.Verdict:
+        return outcome.classify_exit(code, self._dir, end_of_log(self._dir, log_path))
 
     def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
         """Return the ending for an exit code and a stop reason. A finished crawl counts as finished in any case."""
@@ -295,14 +286,14 @@ class _Run:
         # Check this first: an operator may discard even a finished crawl.
         if stop_reason is StopReason.DISCARD:
             self._discard()
-            return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
-        if is_complete(verdict):
+            return RunEnding(result=RunResult.CANCELLED, reason="discarded", exit_code=code)
+        if outcome.is_complete(verdict):
             return self._completed(code, verdict[1])
         if stop_reason is StopReason.FINISH:
-            return replace(self._completed(code, STOPPED), reason="stopped")
+            return replace(self._completed(code, outcome.STOPPED), reason="stopped")
         if stop_reason is StopReason.CANCEL:
-            return replace(self._completed(code, STOPPED), result=endings.RunResult.CANCELLED, reason="cancelled")
-        if stop_reason in LEAVING or verdict[1] == STOPPED:
+            return replace(self._completed(code, outcome.STOPPED), result=RunResult.CANCELLED, reason="cancelled")
+        if stop_reason in LEAVING or verdict[1] == outcome.STOPPED:
             # The run continues in the same directory, with this worker or another.
             return None
         return self._failed(code, verdict, end_of_log(self._dir, log_path))
@@ -323,10 +314,10 @@ class _Run:
     def _completed(self, code: int, stage: str | None) -> RunEnding:
         registered, errors = self._keep_files()
         error = errors[0] if errors else None
-        if error is None and stage == FINALIZATION_FAILED:
-            error = failure_reason(self._dir, end_of_log(self._dir, None), code)
+        if error is None and stage == outcome.FINALIZATION_FAILED:
+            error = outcome.failure_reason(self._dir, end_of_log(self._dir, None), code)
         return replace(
-            self._ending(endings.RunResult.COMPLETED),
+            self._ending(RunResult.COMPLETED),
             exit_code=code,
             stage=stage,
             index_state="pending" if registered else "index_failed",
@@ -346,7 +337,7 @@ class _Run:
         found = crawl_statistics(self._dir)
         if found is not None and found.limit_hit:
             return Shortfall.MAX_PAGES.value
-        return "build_failed" if stage == FINALIZATION_FAILED else None
+        return "build_failed" if stage == outcome.FINALIZATION_FAILED else None
 
     def _start(self) -> StartPage:
         """Return the observation of the start page; empty unless it decides when the job runs next."""
@@ -355,7 +346,7 @@ class _Run:
             return StartPage()
         return start_page_in([file.path for file in discover_warcs(self._dir)], url)
 
-    def _failed(self, code: int, verdict: Verdict, text: str) -> RunEnding:
+    def _failed(self, code: int, verdict: outcome.Verdict, text: str) -> RunEnding:
         failure, stage = verdict[0] or FailureCause.FAILED, verdict[1]
         # Captures of a failed crawl stay in the archive, whatever happens to the job.
         if failure is FailureCause.FAILED:
@@ -364,11 +355,11 @@ class _Run:
             except (HoldfastError, OSError) as exc:
                 self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
         ending = replace(
-            self._ending(endings.RunResult.FAILED),
+            self._ending(RunResult.FAILED),
             exit_code=code,
             failure=failure,
             reason=failure.value,
-            error=failure_reason(self._dir, text, code),
+            error=outcome.failure_reason(self._dir, text, code),
             stage=stage,
         )
         return self._rescued(ending) if failure is FailureCause.FAILED else ending
@@ -397,10 +388,10 @@ class _Run:
     def broken(self, exc: HoldfastError | OSError) -> RunEnding:
         """Return the ending for an error around the run."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
-        failure, ending = failure_around(exc, self._dir), self._ending(endings.RunResult.FAILED)
+        failure, ending = failure_around(exc, self._dir), self._ending(RunResult.FAILED)
         return replace(ending, failure=failure, reason=failure.value, error=str(exc))
 
-    def _ending(self, result: endings.RunResult) -> RunEnding:
+    def _ending(self, result: RunResult) -> RunEnding:
         found, log = crawl_statistics(self._dir), newest_log(self._dir, crawls_only=True)
         zim = min(self._dir.glob("*.zim"), default=None)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": zim}
@@ -419,8 +410,11 @@ def failure_around(exc: Exception, output_dir: Path) -> FailureCause:
 
 
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the tool's environment, with contact and User-Agent from our settings for the crawl of its fallback."""
-    made = tool_environment(outer)
+    """Return the tool's environment, with contact and User-Agent from our settings for the crawl of its fallback.
+
+    Its own settings are flags.
+    """
+    made = {**docker_environment(outer), **crawl_environment(outer)}
     for name, value in (("CONTACT", known_contact(settings)), ("USER_AGENT", settings.user_agent)):
         if value:
             # The tool may not read our settings file: pass the settings of its own crawl in its environment.

@@ -51,11 +51,6 @@ def crawl_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {**{name: outer[name] for name in _PLAIN if name in outer}, **ours}
 
 
-def tool_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
-    zimit = {name: value for name, value in outer.items() if name.startswith("HOLDFAST_ZIMIT_")}
-    return {**docker_environment(outer), **crawl_environment(outer), **zimit}
-
-
 def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[str]:
     """Return the command's words with the path of its program first; raise `ToolMissing` if it is not found."""
     try:

@@ -48,7 +48,7 @@ def describe_plan(options: Options, found: Survey, workers: int) -> str:
         "capture backend": options.backend.value,
         "run mode": found.mode.value if found.mode else f"none: {options.zim_path.name} exists",
         "reset first": found.reset or "no",
-        "earlier": f"{len(found.temp_dirs)} temporary directories, {found.warcs} WARC files",
+        "earlier": f"{found.temp_dirs} temporary directories, {found.warcs} WARC files",
         "last statistics": f"{last.crawled} of {last.total} crawled" if last else "none",
         "workers": str(workers),
         "monitoring": watch,

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.jobs.endings import FailureCause
 from holdfast.storage.disk import write_whole
-from holdfast.values import dataclass
+from holdfast.zimit import logs
 from holdfast.zimit.capture import capture
 from holdfast.zimit.docker import build_arguments, crawl_arguments, directory_label, inside_path
 from holdfast.zimit.errors import CaptureUnavailable, DockerMissing, StateUnwritable, ZimExists
 from holdfast.zimit.flags import Backend, Options, ResumePolicy
-from holdfast.zimit.logs import (
-    FINAL_BUILD,
-    POISON_BYTES,
-    Statistics,
-    announced_temp_dir,
-    crawl_statistics,
-    failure_text,
-    last_statistics,
-    newest_log,
-    tail,
-)
 from holdfast.zimit.outcome import EndState, classify_text
 from holdfast.zimit.output_directory import (
     MANAGED_NAME,
@@ -100,10 +91,8 @@ def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
 
 def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
     """Return the saved queue to resume from: the stable copy, else the first readable candidate."""
-    stable = output_dir / RESUME_NAME
-    if read_mapping(stable) is not None:
-        return stable
-    return next((path for path in candidates(temp_dirs) if read_mapping(path) is not None), None)
+    queues = chain([output_dir / RESUME_NAME], candidates(temp_dirs))
+    return next((path for path in queues if read_mapping(path) is not None), None)
 
 
 def keep_resume(output_dir: Path, queues: Iterable[Path]) -> Path | None:
@@ -131,24 +120,21 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     All three are required: managed settings, a ZIM build that found no input, and statistics that are missing or
     report that every page failed.
     """
-    log = newest_log(output_dir)
-    if not managed or log is None:
+    log = logs.newest_log(output_dir)
+    said = b"" if log is None else logs.tail(log, logs.POISON_BYTES).lower()
+    if not managed or not any(phrase in said for phrase in _EMPTY_BUILD):
         return False
-    said = tail(log, POISON_BYTES).lower()
-    if not any(phrase in said for phrase in _EMPTY_BUILD):
-        return False
-    found = crawl_statistics(output_dir)
+    found = logs.crawl_statistics(output_dir)
     # Every page failed: to go on with this queue would fail the same way.
     return found is None or (found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(NamedTuple):
     mode: RunMode | None
     """None if a finished ZIM is in the way."""
-    temp_dirs: tuple[Path, ...]
+    temp_dirs: int
     warcs: int
-    statistics: Statistics | None
+    statistics: logs.Statistics | None
     reset: str | None
     """Why the files of earlier runs are deleted first; None if they are not."""
 
@@ -166,8 +152,8 @@ def survey(options: Options) -> Survey:
         has_warcs=bool(files),
         may_resume=may_resume,
     )
-    statistics = crawl_statistics(output_dir)
-    return Survey(mode=mode, temp_dirs=tuple(temp_dirs), warcs=len(files), reset=reset, statistics=statistics)
+    statistics = logs.crawl_statistics(output_dir)
+    return Survey(mode, len(temp_dirs), len(files), statistics, reset)
 
 
 def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
@@ -304,7 +290,7 @@ class ToolRun:
         end, log_path = stage.run()
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
-        folder = None if end is EndState.DOCKER_START else announced_temp_dir(log_path, self._options.output_dir)
+        folder = None if end is EndState.DOCKER_START else logs.announced_temp_dir(log_path, self._options.output_dir)
         self._state.update()
         if folder is not None and folder in self._state.temp_dirs:
             keep_resume(self._options.output_dir, candidates([folder]))
@@ -332,12 +318,12 @@ class ToolRun:
             return EndState.STOPPED
         if end is not EndState.FAILED:
             return end
-        failure, stage = classify_text(failure_text(log_path), self._options.output_dir)
+        failure, stage = classify_text(logs.failure_text(log_path), self._options.output_dir)
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if failure is not FailureCause.FAILED:
             log.get().error("crawl.hopeless", reason="the same again would fail the same", log=log_path.name)
             return EndState.FAILED
-        last = last_statistics(log_path)
+        last = logs.last_statistics(log_path)
         # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
         if stage is not None and last is not None:
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
@@ -394,7 +380,7 @@ class ToolRun:
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)
         # A build reports no crawl statistics: watching it would take its silence for a stall.
-        end, _ = self._run_stage(Stage(self._tools, FINAL_BUILD, arguments, watched=False))
+        end, _ = self._run_stage(Stage(self._tools, logs.FINAL_BUILD, arguments, watched=False))
         if end is EndState.SUCCESS and not self._options.zim_path.exists():
             log.get().warning("build.zim_not_seen", expected=self._options.zim_path.name)
         return end if end in (EndState.SUCCESS, EndState.STOPPED) else EndState.BUILD_FAILED

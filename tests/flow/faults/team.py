@@ -31,7 +31,7 @@ class Team:
         with self._runtime() as runtime:
             wish = executions.ExecutionOptions(crawler.home)
             self._begun = executions.begin(runtime.raw_db, runtime.clock, self._plan, wish, is_working=lambda _: False)
-            runtime.frontier.add(self._begun.execution_id, seeds_of(self._plan))
+            runtime.frontier.add(self._begun.execution_id, list(seeds_of(self._plan)))
         self._members: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, *before: str, **variables: str) -> subprocess.Popen[bytes]:

@@ -13,16 +13,17 @@ from typing import Any, cast
 from holdfast.config import Settings
 from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import DomainWorker, PageRequests
+from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.paced_client import Fetcher, PacedClient
+from holdfast.crawl.paced_client import Fetcher, PacedClient, PageRequests
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.crawl.progress import CrawlProgress
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
 from holdfast.crawl.storing import Originals
 from holdfast.parse import ParseChild
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import (
     Attempt,
@@ -133,14 +134,17 @@ class Bed:
         self.scope, self.credentials = CrawlScope(self.plan), Credentials(self.plan)
         self.progress = CrawlProgress(self.clock)
         self.originals = Originals(cast(Any, None), Path())
-        self.requests = PageRequests(self.plan, self.settings, self.credentials, self.originals, self.clock)
+        self.requests = PageRequests(
+            self.scope, self.settings.fetch, self.credentials, self.originals, self.clock,
+            parsed_bytes=MAX_PARSED_BYTES,
+        )  # fmt: skip
         self.robots = RobotsFiles(self.scope, self.settings, self.clock)
         self.random = Random(1)
         self.connect(self.web)
 
     def connect(self, fetcher: Fetcher) -> None:
         """Have the workers that are made from now on ask this client."""
-        self.client = PacedClient(fetcher, self.plan, self.settings, self.credentials, self.progress, self.clock)
+        self.client = PacedClient(fetcher, self.requests, self.settings, self.progress)
 
     def hand_over(self, page: PageUnderWay) -> None:
         self.pages.append(page)
@@ -166,7 +170,7 @@ class Bed:
             lease, self.settings, self.clock, delay_s=self.plan.delay_s, lease_until=lease_until,
             random=self.random,
         )  # fmt: skip
-        return DomainWorker(politeness, self.client, self.requests, self.robots, self.scope, engine or self)
+        return DomainWorker(politeness, self.client, self.robots, engine or self)
 
     def link_filter(self) -> LinkFilter:
         return LinkFilter(self.scope, self.settings, self.clock)
@@ -174,8 +178,8 @@ class Bed:
     def reader(self, child: object = None) -> DocumentReader:
         """Return a reader that notes where seeds land."""
         return DocumentReader(
-            self.scope, self.originals, cast(ParseChild, child), self.settings, self.clock,
-            lambda url: self.landed.append(url.fetch),
+            self.scope, self.originals, self.settings, self.clock, lambda url: self.landed.append(url.fetch),
+            cast(ParseChild, child),
         )  # fmt: skip
 
 

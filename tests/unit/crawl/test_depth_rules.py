@@ -13,7 +13,7 @@ from tests.execution import begun_execution
 
 def test_a_retry_shares_the_frontier_with_the_run_before_it(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as (runtime, begun, plan):
-        runtime.frontier.add(begun.execution_id, seeds_of(plan))
+        runtime.frontier.add(begun.execution_id, list(seeds_of(plan)))
         runtime.frontier.close_rest(begun.execution_id, outcome=Outcome.SUCCESS, reason="")
         retry = Assignment(
             plan=plan.to_json(), execution_id=begun.execution_id + 1, source_code=begun.source_code,

@@ -270,5 +270,5 @@ class _NoHistory:
 
 
 class _AtOnce:
-    def later(self, call: Callable[[], None], *, size: int) -> None:
+    def later(self, call: Callable[[], None]) -> None:
         call()

@@ -217,7 +217,6 @@ def test_a_worker_that_visits_a_domain_takes_no_sitemaps_from_the_one_that_crawl
     bed.worker("www.a.test", robots=(state,))  # made for one request, and given back
 
     worker = bed.worker("www.a.test", robots=(state,))
-    worker.gate.refresh()
 
     assert [one.url for one in worker.gate.take_sitemaps()] == ["http://www.a.test/map.xml"]
     assert list(bed.worker("www.a.test", robots=(state,)).gate.take_sitemaps()) == [], "once per process"

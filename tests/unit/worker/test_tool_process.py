@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.clock import SystemClock
-from holdfast.worker.tool_process import StartedTool, hurry_tools
+from holdfast.worker.tool_process import AdoptedTool, StartedTool, hurry_tools
 from tests import patience
 
 BUSY = """
@@ -56,6 +56,24 @@ def test_a_tool_that_is_hurried_hears_two_requests_however_late_it_listens(tmp_p
     tool.ask_to_end()
     tool.ask_to_end(2)
 
+    assert _heard(tool, tmp_path) == 2
+
+
+def test_adopted_tool_gets_each_request_to_end_once(tmp_path: Path) -> None:
+    tool = _started(tmp_path)
+    adopted = AdoptedTool(tmp_path, tool.pid)
+
+    adopted.ask_to_end()
+    adopted.ask_to_end()
+    assert _heard(tool, tmp_path) == 1
+
+
+def test_adopted_tool_that_is_hurried_hears_two_requests(tmp_path: Path) -> None:
+    tool = _started(tmp_path)
+    adopted = AdoptedTool(tmp_path, tool.pid)
+
+    adopted.ask_to_end()
+    adopted.ask_to_end(2)
     assert _heard(tool, tmp_path) == 2
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.config import Settings
 from holdfast.jobs.endings import FailureCause
-from holdfast.zimit.docker import crawl_environment, docker_environment, tool_environment
+from holdfast.worker.zimit import environment_of
+from holdfast.zimit.docker import crawl_environment, docker_environment
 from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.outcome import (
     FINALIZATION_FAILED,
@@ -107,10 +109,11 @@ def test_without_warcs_nothing_is_complete(tmp_path: Path) -> None:
     assert not is_warc_complete(tmp_path)
 
 
-def test_children_see_no_secret() -> None:
+def test_children_see_no_secret(tmp_path: Path) -> None:
     outer = {"PATH": "/bin", "HOLDFAST_DATABASE_URL": "s", "HOLDFAST_ADMIN_TOKEN": "s", "AWS_SECRET_ACCESS_KEY": "s",
-             "HOLDFAST_CONTACT": "a@b.test", "DOCKER_HOST": "unix://x", "HOLDFAST_REDIS_URL": "s"}  # fmt: skip
+             "HOLDFAST_CONTACT": "a@b.test", "DOCKER_HOST": "unix://x", "HOLDFAST_REDIS_URL": "s",
+             "HOLDFAST_ZIMIT_IMAGE": "x"}  # fmt: skip
 
     assert docker_environment(outer) == {"PATH": "/bin", "DOCKER_HOST": "unix://x"}
     assert crawl_environment(outer) == {"PATH": "/bin", "HOLDFAST_CONTACT": "a@b.test"}
-    assert sorted(tool_environment(outer)) == ["DOCKER_HOST", "HOLDFAST_CONTACT", "PATH"]
+    assert sorted(environment_of(Settings(home=tmp_path), outer)) == ["DOCKER_HOST", "HOLDFAST_CONTACT", "PATH"]
