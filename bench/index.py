@@ -27,6 +27,7 @@ from holdfast.db.raw import RawDatabase
 from holdfast.fetch.body import MemoryBody
 from holdfast.index.indexer import Indexer
 from holdfast.search.outbox import drain
+from holdfast.storage.store import FileKey
 from holdfast.types import Fetched
 from holdfast.warc import queries as files
 from holdfast.warc.record import sha256_of
@@ -111,8 +112,8 @@ def measure(folder: Path, count: int) -> Figures:
             again, _ = _timed(indexer, second)
             reread, _ = _timed(indexer, first)
         with raw_db.read() as tx:
-            path = files.path_of(tx, first)
-    plain = _plain(settings.home / (path or ""), folder) if _PEERS.exists() else None
+            key = files.key_of_file(tx, first)
+    plain = _plain(settings.home / (key.key if key is not None else ""), folder) if _PEERS.exists() else None
     scale = 1000 / count
     return Figures(
         ours * scale, plain, again * scale, reread * scale, count / ours_s, search * scale
@@ -165,8 +166,8 @@ def _write(raw_db: RawDatabase, home: Path, bodies: Sequence[bytes], moment: dat
             "INSERT INTO executions(id, job_id, number, state, config, output_dir, created_at, run_seconds)"
             " VALUES (1, 1, 1, 'completed', '{}', '', 0, 0.0) ON CONFLICT DO NOTHING"
         )
-        file_id = files.insert_file(tx, execution_id=1, owner_id=0, path=f"bench-{now}", now=now)
-        tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (f"warcs/bench-{file_id}.warc.gz", file_id))
+        file_id = files.insert_file(tx, execution_id=1, owner_id=0, key=FileKey(f"bench-{now}"), now=now)
+        tx.execute("UPDATE warc_files SET key = ? WHERE id = ?", (f"warcs/bench-{file_id}.warc.gz", file_id))
     (home / "warcs").mkdir(exist_ok=True)
     writer = WarcWriter.create(home.resolve() / "warcs", f"bench-{file_id}", file_id, {"software": "bench"}, clock)
     for number, body in enumerate(bodies):

@@ -75,7 +75,7 @@ def _runtime(tx: Transaction) -> None:
         "INSERT INTO jobs(id, source_id, kind, fingerprint, config, created_at) VALUES (1, 1, 'adhoc', 'f', '{}', ?)",
         "INSERT INTO executions(id, job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " VALUES (1, 1, 1, 'completed', '{}', 'x', ?, ?, 0.0)",
-        "INSERT INTO warc_files(id, execution_id, path, state, created_at, index_state, repaired)"
+        "INSERT INTO warc_files(id, execution_id, key, state, created_at, index_state, repaired)"
         " VALUES (1, 1, 'big.warc.gz', 'sealed', ?, 'indexed', FALSE)",
     ):
         tx.execute(statement, (now,) * statement.count("?"))

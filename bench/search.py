@@ -90,7 +90,7 @@ def _runtime(tx: Transaction) -> None:
                    (n, n, str(n), now))  # fmt: skip
         tx.execute("INSERT INTO executions(id,job_id,number,state,config,output_dir,created_at,run_seconds)"
                    " VALUES (?,?,1,'completed','{}','x',?,0)", (n, n, now))  # fmt: skip
-        tx.execute("INSERT INTO warc_files(id,execution_id,path,state,created_at) VALUES (?,?,?,'sealed',?)",
+        tx.execute("INSERT INTO warc_files(id,execution_id,key,state,created_at) VALUES (?,?,?,'sealed',?)",
                    (n, n, f"{n}.warc.gz", now))  # fmt: skip
 
 

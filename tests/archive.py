@@ -15,6 +15,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
+from holdfast.storage.store import FileKey
 from holdfast.types import Fetched, Original, Truncated
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
@@ -126,10 +127,10 @@ def _write_file(
     with raw_db.write() as tx:
         execution_id = ensure_execution(tx, first.source, f"{first.source}-{first.execution}", now=now)
         folder = home.resolve() / "warcs" / first.source / f"execution-{execution_id}"
-        file_id = files.insert_file(tx, execution_id=execution_id, owner_id=0, path="new", now=now)
+        file_id = files.insert_file(tx, execution_id=execution_id, owner_id=0, key=FileKey("new"), now=now)
         name = f"{first.source}-{file_id:05d}"
         path = (folder / f"{name}.warc.gz").relative_to(home.resolve())
-        tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (str(path), file_id))
+        tx.execute("UPDATE warc_files SET key = ? WHERE id = ?", (str(path), file_id))
     folder.mkdir(parents=True, exist_ok=True)
     writer = WarcWriter.create(folder, name, file_id, {"software": "holdfast"}, clock)
     for shot in shots:

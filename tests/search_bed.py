@@ -133,7 +133,7 @@ class Bed:
             )
             session.add(execution)
             session.flush()
-            file = WarcFile(execution_id=execution.id, path=f"{code}.warc.gz", state="sealed", created_at=now)
+            file = WarcFile(execution_id=execution.id, key=f"{code}.warc.gz", state="sealed", created_at=now)
             session.add(file)
             session.flush()
             self._sources[code], self._executions[code] = source.id, (execution.id, file.id)

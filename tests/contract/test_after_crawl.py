@@ -21,6 +21,7 @@ from holdfast.jobs.imports import register_directory
 from holdfast.jobs.indexing import next_to_index
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
+from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import open_runtime
@@ -152,7 +153,7 @@ def test_a_row_that_names_a_strange_place_fails_the_index_and_nothing_waits_for_
     execution_id = yard.register()
     yard.work()
     with yard.database.write() as session:
-        session.execute(update(WarcFile).values(path="/etc/passwd", index_state="pending"))
+        session.execute(update(WarcFile).values(key="/etc/passwd", index_state="pending"))
     yard.ask_again(execution_id)
     for one in yard.folder.rglob("*.warc.gz"):
         one.unlink()
@@ -168,7 +169,7 @@ def test_a_file_that_a_dead_process_left_broken_ends_as_an_error_and_not_as_a_wa
     owner = OwnerProcess(yard.runtime.raw_db, yard.runtime.clock, run=RunFile(yard.runtime.run_folder), kind="process",
                   execution_id=execution_id)  # fmt: skip
     with yard.runtime.raw_db.write() as tx:
-        files.insert_file(tx, execution_id=execution_id, owner_id=owner.id, path="/etc/hosts.warc.gz",
+        files.insert_file(tx, execution_id=execution_id, owner_id=owner.id, key=FileKey("/etc/hosts.warc.gz"),
                           now=to_micros(yard.runtime.clock.now()))  # fmt: skip
     path, left = owner.run.path, owner.run.path.read_bytes()
     owner.run.close()
@@ -207,7 +208,7 @@ def test_executions_without_files_hide_none_that_has_some(yard: Yard) -> None:
             {"id": number, "number": number, "output_dir": f"/away/{number}", **shared} for number in range(1, 2003)
         ]
         session.execute(insert(Execution), rows)
-        session.add(WarcFile(execution_id=1500, path="a.warc.gz", state="sealed", created_at=now))
+        session.add(WarcFile(execution_id=1500, key="a.warc.gz", state="sealed", created_at=now))
 
     found = indexing.find_unindexed(yard.database, lambda folder: folder == "/away/2002", limit=10)
     assert [(one.execution, one.files) for one in found] == [(1500, 1), (2002, 0)]

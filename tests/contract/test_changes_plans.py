@@ -91,7 +91,7 @@ def _fill(session: Session) -> None:
     )  # fmt: skip
     session.flush()
     session.add_all(
-        WarcFile(id=run + 1, execution_id=run + 1, path=f"{run}.warc.gz", state="sealed", created_at=NOW, sealed_at=NOW,
+        WarcFile(id=run + 1, execution_id=run + 1, key=f"{run}.warc.gz", state="sealed", created_at=NOW, sealed_at=NOW,
                  size=9, sha256="0" * 64, crc32=0, index_state="indexed", first_at=_day(run), last_at=_day(run))
         for run in range(RUNS)
     )  # fmt: skip

@@ -16,6 +16,7 @@ from holdfast.frontier import Frontier
 from holdfast.frontier.explain import ExplainRequest
 from holdfast.index.forgetting import forget_file
 from holdfast.jobs.states import JobAction
+from holdfast.storage.store import FileKey
 from holdfast.types import (
     CircuitState,
     DomainUpdate,
@@ -186,7 +187,9 @@ def test_what_a_discarded_run_stored_is_not_said_to_be_there(server: Server, fro
     frontier.add(execution, [_found(PAGE)])
     with closing(connect(server.archive.settings.database)) as raw_db:
         with raw_db.write() as tx:
-            file_id = files.insert_file(tx, execution_id=execution, owner_id=1, path="warcs/ex/a.warc.gz", now=0)
+            file_id = files.insert_file(
+                tx, execution_id=execution, owner_id=1, key=FileKey("warcs/ex/a.warc.gz"), now=0
+            )
         record = RecordRef(warc_file_id=file_id, ordinal=1, offset=753, length=99)
         _visit(frontier, server.clock, execution, Outcome.SUCCESS, "ok", status=200, record=record)
         kept = _explain(server, PAGE).attempts.items[0]

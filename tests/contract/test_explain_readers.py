@@ -17,6 +17,7 @@ from holdfast.frontier.explain import ExplainRequest
 from holdfast.frontier.explain_records import Explanation
 from holdfast.jobs.next_runs import jobs_of_sources
 from holdfast.records import encode
+from holdfast.storage.store import FileKey
 from holdfast.types import Outcome, RecordRef
 from holdfast.warc import queries as files
 from holdfast.wiring.explain import explain_url
@@ -46,7 +47,7 @@ def _tried(server: Server) -> str:
         run.add(*many("ex.example", 2))
         lease = run.lease()
         with run.raw_db.write() as tx:
-            file_id = files.insert_file(tx, execution_id=run.id, owner_id=1, path="warcs/ex/a.warc.gz", now=0)
+            file_id = files.insert_file(tx, execution_id=run.id, owner_id=1, key=FileKey("warcs/ex/a.warc.gz"), now=0)
         ref = RecordRef(warc_file_id=file_id, ordinal=1, offset=753, length=99)
         facts = {"outcome": Outcome.BLOCKED_4XX, "reason": "http_404", "status": 404, "message": "far-machine (pid 7)"}
         run.settle(lease, 0, record=ref, **facts)

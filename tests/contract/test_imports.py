@@ -275,7 +275,7 @@ def test_a_row_that_leads_out_of_the_data_directory_gets_no_list_beside_its_file
     (tmp_path / "outside").mkdir()
     shutil.copy(paths[0], tmp_path / "outside" / "a.warc.gz")
     with database.write() as session:
-        session.execute(update(WarcFile).values(path="../outside/a.warc.gz"))
+        session.execute(update(WarcFile).values(key="../outside/a.warc.gz"))
 
     (again,) = _run(database, tmp_path / "home", paths[:1])
 

@@ -18,7 +18,7 @@ from holdfast.db.models import Snapshot
 from holdfast.db.raw import Transaction, sqlite_path
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
-from holdfast.index.queries import cdx_rows_of, document_of, link_words, path_of, text_of
+from holdfast.index.queries import cdx_rows_of, document_of, file_of, link_words, text_of
 from holdfast.replay.finding import candidates
 from holdfast.search.queries import named_pages, spellings_of
 from holdfast.warc.record import ORDINALS
@@ -80,7 +80,7 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         text_of(session, found.document_id or 0)
         visible_snapshots(session, [found.id])
         cdx_rows_of(session, [found.id])
-        path_of(session, tmp_path / "home", found.warc_file_id)
+        file_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
         link_words(session, [1, 2])
         list(named_by(session, snapshot_id=None, key=found.url_key))

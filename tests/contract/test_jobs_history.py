@@ -93,7 +93,7 @@ def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_ref
         clock.advance(3600)
     plain, filed, retried = bed.executions(job_id)
     with bed.database.write() as session:
-        session.add(WarcFile(execution_id=filed.id, path="a.warc.gz", state="sealed", created_at=clock.now()))
+        session.add(WarcFile(execution_id=filed.id, key="a.warc.gz", state="sealed", created_at=clock.now()))
     book = LogBook(bed.database, clock, retried.id, bed.settings)
     book.write("error", "crawler.error", "boom")
     book.flush()
@@ -134,7 +134,7 @@ def test_a_long_log_is_let_go_of_in_short_transactions(bed: Bed, clock: FakeCloc
             "fields": {}}  # fmt: skip
     with bed.database.write() as session:
         session.execute(insert(LogLine), [line] * 25)
-        session.add(WarcFile(execution_id=old.id, path="a.warc.gz", state="sealed", created_at=clock.now()))
+        session.add(WarcFile(execution_id=old.id, key="a.warc.gz", state="sealed", created_at=clock.now()))
     later = clock.now() + timedelta(days=31)
 
     left = []

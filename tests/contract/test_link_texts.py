@@ -238,7 +238,7 @@ def test_words_go_with_the_capture_that_said_them(bed: Bed) -> None:
     with closing(connect(bed.url)) as raw_db:
         with raw_db.write() as tx:
             # As if the second record had been no capture when the file was written.
-            ((path,),) = tx.execute("SELECT path FROM warc_files")
+            ((path,),) = tx.execute("SELECT key FROM warc_files")
         file = bed.home / path
         with closing(Indexer(raw_db, SystemClock(), bed.home)) as indexer:
             with bed.database.read() as session:

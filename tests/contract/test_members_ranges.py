@@ -49,7 +49,7 @@ def _fill(database: Database, rows: list[dict[str, Any]]) -> None:
             session.add(Execution(id=one, job_id=one, number=1, state="completed", config={}, output_dir=f"d{one}",
                                   created_at=NOW, started_at=NOW, run_seconds=0.0))  # fmt: skip
             session.flush()
-            session.add(WarcFile(id=one, execution_id=one, path=f"{one}.warc.gz", state="sealed", created_at=NOW))
+            session.add(WarcFile(id=one, execution_id=one, key=f"{one}.warc.gz", state="sealed", created_at=NOW))
             session.flush()
         session.execute(insert(Snapshot), rows)
     _analyze(database)

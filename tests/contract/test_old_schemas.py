@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, event, select, text
 
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare, downgrade, upgrade
+from holdfast.db.models import WarcFile
 from holdfast.db.models.base import Json
 from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.storage.store import FileKey
 from holdfast.urls import parse
 from tests.old_schemas import contents, insert_rows, make_old, old_revisions, schema_catalogue
 from tests.postgres import Postgres
@@ -167,9 +169,9 @@ _ROWS: dict[str, list[dict[str, Any]]] = {
          "failures": 0, "fetched_at": 1, "checked_at": 1}
     ],
     "warc_files": [
-        {"id": number, "execution_id": 1, "path": f"{number}.warc.gz", "state": "sealed", "size": 5, "created_at": 1,
+        {"id": number, "execution_id": 1, "path": path, "state": "sealed", "size": 5, "created_at": 1,
          "index_state": "indexed"}
-        for number in (1, 2)
+        for number, path in ((1, "warcs/town/1/a.warc.gz"), (2, "/disk/old/a.warc.gz"))
     ],
     "documents": [_document(1, 2, 0), _document(2, 3, 0), _document(3, 3, 7)],
     "document_texts": [{"document_id": 1, "text": b"words"}],
@@ -240,6 +242,9 @@ def test_upgrade_keeps_rows_as_the_old_migrations_did(old_database: OldDatabase,
 
     found, expected = contents(new), contents(old)
     expected.pop("operations", None)  # they are jobs now
+    for row in found.get("warc_files", ()):
+        location = {one["name"]: one["location"] for one in found["stores"]}.get(row["store"])
+        row["path"] = row["key"] if location is None else f"{location}/{row['key']}"
     for rows in (found["search_outbox"], expected["search_outbox"]):
         for row in rows:
             row["created_at"] = 0  # the time of the upgrade
@@ -372,6 +377,29 @@ def test_upgrade_reads_hops_and_generations_from_priorities(old_database: OldDat
 
     found = _ask(url, "SELECT hops, generation FROM page_crawls ORDER BY id")
     assert found == [(2, 0), (1, 2), (0, 0), (0, 0)]
+
+
+def test_upgrade_from_0037_turns_paths_into_stores_and_keys(bare_url: str) -> None:
+    upgrade(bare_url)
+    downgrade(bare_url, "0037")
+    paths = ["warcs/a/1/x.warc.gz", "/disk/a/x.warc.gz", "/disk/a/y.warc.gz", "/disk/b/x.warc.gz", "gone.warc.gz#5"]
+    names = "sources", "jobs", "executions"
+    insert_rows(bare_url, {name: _ROWS[name] for name in names} | {"warc_files": [
+        {"id": number, "execution_id": 1, "path": path, "state": "sealed", "created_at": 1, "index_state": "indexed"}
+        for number, path in enumerate(paths, 1)
+    ]})  # fmt: skip
+    upgrade(bare_url)
+
+    with closing(Database(bare_url)) as database, database.read() as session:
+        rows = list(session.scalars(select(WarcFile).order_by(WarcFile.id)))
+        shown = list(session.scalars(select(WarcFile.path).order_by(WarcFile.id)))
+        keys = [row.file_key for row in rows]
+        assert [row.path for row in rows] == shown == paths
+        assert [row.store == "home" for row in rows] == [True, False, False, False, True]
+        assert len({row.store for row in rows}) == 3
+    assert keys[1:3] == [FileKey("x.warc.gz", "/disk/a"), FileKey("y.warc.gz", "/disk/a")]
+    downgrade(bare_url, "0037")
+    assert [row["path"] for row in contents(bare_url)["warc_files"]] == paths
 
 
 def test_upgrade_from_0035_keeps_deliveries(bare_url: str) -> None:

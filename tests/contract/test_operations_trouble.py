@@ -16,6 +16,7 @@ from holdfast.operations.long_running import OperationState
 from holdfast.operations.running import MOST_ATTEMPTS, OperationContext
 from holdfast.operations.uploads import part_path
 from holdfast.operations.works import verify
+from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from tests.api_bed import Server
 from tests.operations_bed import begun, operation, run_next, run_waiting, send, warc_bytes
@@ -161,13 +162,14 @@ def test_a_file_that_is_moved_or_discarded_since_it_was_listed_is_not_missing(
             # Behind the list, before the second file's turn.
             if context.result.get("files") == 1:
                 with raw_db.write() as tx:
-                    (file_id, path) = tx.execute("SELECT id, path FROM warc_files ORDER BY id DESC")[0]
+                    (file_id, path) = tx.execute("SELECT id, key FROM warc_files ORDER BY id DESC")[0]
                     there = context.settings.home / path
                     if fate == "discarded" and there.exists():
                         tx.execute("UPDATE warc_files SET state = 'discarded' WHERE id = ?", (file_id,))
                         there.unlink()
                     elif fate == "moved" and there.name != "moved.warc.gz":
-                        files.relocate_file(tx, old=path, new=path.replace(there.name, "moved.warc.gz"))
+                        new = path.replace(there.name, "moved.warc.gz")
+                        files.relocate_file(tx, old=FileKey(path), new=FileKey(new))
                         there.rename(there.with_name("moved.warc.gz"))
 
         patched.setattr(OperationContext, "say", lambda _self, *args: say(*args))

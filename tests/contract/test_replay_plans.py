@@ -44,7 +44,7 @@ def database(migrated_url: str) -> Iterator[Database]:
         session.add(Execution(id=1, job_id=1, number=1, state="completed", config={}, output_dir="d",
                               created_at=NOW, started_at=NOW, run_seconds=0.0))  # fmt: skip
         session.flush()
-        session.add(WarcFile(id=1, execution_id=1, path="a.warc.gz", state="sealed", created_at=NOW))
+        session.add(WarcFile(id=1, execution_id=1, key="a.warc.gz", state="sealed", created_at=NOW))
         session.flush()
         rows = [
             {"id": page * CAPTURES + at + 1, "warc_file_id": 1, "execution_id": 1, "source_id": 1,

@@ -15,7 +15,7 @@ from holdfast.jobs.executions import ExecutionOptions, StartedRun, begin
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
-from holdfast.storage.roots import record_root
+from holdfast.storage.roots import key_of, record_root
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile
 from tests.clock import FakeClock
@@ -36,7 +36,7 @@ def _seal_a_file(raw_db: RawDatabase, clock: FakeClock, begun: StartedRun, home:
     with raw_db.write() as tx:
         now = to_micros(clock.now())
         file_id = files.insert_file(
-            tx, execution_id=begun.execution_id, owner_id=owner.id, path=str(path.resolve()), now=now
+            tx, execution_id=begun.execution_id, owner_id=owner.id, key=key_of(home, path), now=now
         )
         sealed = SealedFile(path=path, size=4, sha256="0" * 64, crc32=0, record_count=1)
         files.seal_file(tx, file_id, sealed, now=now)

@@ -23,6 +23,7 @@ from holdfast.jobs.records import job_record
 from holdfast.jobs.views import listing
 from holdfast.jobs.waiting import queued_runs, waits_of
 from holdfast.search.directory import IndexDirectory
+from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
@@ -184,7 +185,9 @@ def test_ending_counts_files_that_are_on_another_machine(bed: Bed, clock: FakeCl
     with closing(connect(bed.url)) as raw_db:
         with raw_db.write() as tx:
             for name in ("here", "begun", "a", "b", "discarded"):
-                file_id = files.insert_file(tx, execution_id=execution_id, owner_id=1, path=f"{name}.warc.gz", now=now)
+                file_id = files.insert_file(
+                    tx, execution_id=execution_id, owner_id=1, key=FileKey(f"{name}.warc.gz"), now=now
+                )
             files.discard_file(tx, file_id)
             if is_retry:
                 tx.execute("UPDATE executions SET state = 'failed'")
@@ -244,7 +247,7 @@ def own_run(migrated_url: str, tmp_path: Path) -> Iterator[Folder]:
         run = Folder(migrated_url, tmp_path / "home", stack, "native")
         with run.database.write() as session:
             number = session.query(Execution).one().id
-            session.add(WarcFile(execution_id=number, path="warcs/ex/first/a.warc.gz", state="sealed",
+            session.add(WarcFile(execution_id=number, key="warcs/ex/first/a.warc.gz", state="sealed",
                                  created_at=run.clock.now()))  # fmt: skip
         yield run
 
@@ -313,7 +316,7 @@ def _more_runs(run: Folder, directory: str, count: int, *, folder: str) -> None:
             session.add(row)
             session.flush()
             if folder == "lost":
-                session.add(WarcFile(execution_id=row.id, path=f"warcs/ex/lost/{number}.warc.gz", state="sealed",
+                session.add(WarcFile(execution_id=row.id, key=f"warcs/ex/lost/{number}.warc.gz", state="sealed",
                                      created_at=run.clock.now()))  # fmt: skip
 
 

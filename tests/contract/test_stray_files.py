@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast.db import connect
-from holdfast.db.models import Snapshot, WarcFile
+from holdfast.db.models import Snapshot, WarcFile, WarcStore
 from holdfast.index.indexer import Indexer
 from holdfast.storage.roots import record_root
 from holdfast.wiring.archive import Archive
@@ -29,7 +29,8 @@ def archive(tmp_path: Path, database_url: str) -> Iterator[Archive]:
         file = session.scalars(select(WarcFile)).one()
         moved = tmp_path / "outside" / Path(file.path).name
         shutil.move(home / file.path, moved)
-        session.execute(update(WarcFile).values(path=str(moved)))
+        session.add(WarcStore(name="outside", location=str(moved.parent)))
+        session.execute(update(WarcFile).values(store="outside", key=moved.name))
     yield built
     built.database.close()
 

@@ -335,7 +335,7 @@ def test_a_job_that_has_files_is_shown_with_them(typed: Typist) -> None:
 
     def add(jobs: Jobs) -> None:
         with jobs.database.write() as session:
-            session.add(WarcFile(execution_id=execution, path="a.warc.gz", state="sealed", size=1234,
+            session.add(WarcFile(execution_id=execution, key="a.warc.gz", state="sealed", size=1234,
                                  created_at=jobs.clock.now()))  # fmt: skip
 
     _with(typed, add)

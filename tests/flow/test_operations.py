@@ -130,7 +130,7 @@ def test_rows_that_name_a_temporary_file_are_never_left_without_it(bed: ZimitBed
     [temporary] = lease.output_dir.glob(".tmp*/collections/crawl-*/archive/*.warc.gz")
     stored = str(temporary.relative_to(bed.settings.home.resolve()))
     with bed.jobs.database.write() as session:
-        session.execute(update(WarcFile).values(path=stored))
+        session.execute(update(WarcFile).values(key=stored))
 
     refused = terminal.type("cleanup-job", "--id", "1", "--mode", "temp", "--force")
     assert (refused.code, temporary.is_file()) == (1, True)

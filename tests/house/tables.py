@@ -19,6 +19,7 @@ RAW_TABLES = frozenset(
         *(
             "clock_anchors",
             "owners",
+            "stores",
             "warc_files",
             "index_runs",
             "installation",
@@ -45,7 +46,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "db": frozenset({"audit_events", "installation"}),
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": RAW_TABLES
-    - {"clock_anchors", "feed_items", "installation", "owners", "warc_files", "index_runs"}
+    - {"clock_anchors", "feed_items", "installation", "owners", "stores", "warc_files", "index_runs"}
     - {"documents", "document_texts", "link_texts", "page_links"},
     "index": frozenset(
         {
@@ -56,7 +57,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "jobs": frozenset({"executions", "jobs"}),
     "series": frozenset({"series"}),
     "sources": frozenset({"sources"}),
-    "warc": frozenset({"warc_files"}),
+    "warc": frozenset({"stores", "warc_files"}),
 }
 """What the SQL of a room may change."""
 READ_IN: dict[str, frozenset[str]] = {
@@ -66,7 +67,7 @@ READ_IN: dict[str, frozenset[str]] = {
     "db": frozenset({"clock_anchors", "page_crawls"}),
     "feeds": frozenset({"executions", "jobs", "page_crawls", "pages", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
-    "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
+    "index": frozenset({"executions", "jobs", "owners", "sources", "stores", "warc_files"}),
     "jobs": frozenset(
         {
             *("execution_counts", "exclusions", "page_crawls"),

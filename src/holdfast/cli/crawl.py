@@ -178,7 +178,7 @@ def _summarise(
 ) -> None:
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
-    paths = [str(runtime.settings.home.resolve() / row.path) for row in rows]
+    paths = [str(runtime.settings.home.resolve() / str(row.file_key)) for row in rows]
     if as_json:
         print(dumps(as_object(status, paths, recovery, resumed=resumed)))
         return

@@ -104,7 +104,7 @@ class ProgressLine:
         self.say(f"{step.name}: {step.phase} {size(step.done)}{of}" if step.done else f"{step.name}: {step.phase}")
 
     def progress(self, file: FileToIndex, progress: ReadProgress) -> None:
-        name = file.path.rpartition("/")[2]
+        name = file.file_key.name
         self.say(
             f"{name}: {progress.phase.replace('_', ' ')}, {progress.records:,} records, {progress.pages:,} pages, "
             f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"

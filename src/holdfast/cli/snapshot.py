@@ -43,7 +43,7 @@ def show(archive: Archive, session: Reading, snapshot: SnapshotId) -> Done:
     found = visible_snapshot(session, snapshot)
     facts: dict[str, Any] = {
         **_columns(found),
-        "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
+        "warc_path": str(queries.file_of(session, archive.home, found.warc_file_id).local_path()),
         "document": _document_object(queries.document_of(session, found)),
     }
     if found.noise is not None and (why := verdict_on(session, found.id)) is not None:

@@ -26,6 +26,7 @@ from holdfast.index import queries
 from holdfast.records import from_row
 from holdfast.sources.queries import source_id_of
 from holdfast.storage.disk import disk_error
+from holdfast.storage.folder import AnyFile
 from holdfast.warc.conversion import packed_record, record_pieces
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
 from holdfast.warc.outfile import SealedFile
@@ -88,19 +89,19 @@ def take_out(
         raise disk_error(exc, f"cannot write {output}: {exc.strerror}") from exc
 
 
-def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
+def _place(session: Session, home: Path, what: str) -> tuple[AnyFile, int]:
     """Return the file and offset of an argument; raise NotFound for a hidden snapshot."""
     if what.isascii() and what.isdecimal():
         snapshot = visible_snapshot(session, _number(what))
-        return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
+        return queries.file_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
     if not colon or not offset.isascii() or not offset.isdecimal():
         raise Invalid(f"{what!r} is neither a snapshot's id nor FILE:OFFSET")
     if name.isascii() and name.isdecimal():
-        return queries.path_of(session, home, _number(name)), _number(offset)
+        return queries.file_of(session, home, _number(name)), _number(offset)
     file = queries.file_by_path(session, name)
     if file is not None:
-        return queries.path_of(session, home, file.id), _number(offset)
+        return queries.file_of(session, home, file.id), _number(offset)
     if Path(name).is_file():
         return Path(name), _number(offset)
     raise NotFound(f"there is no WARC file {name}; see them with: holdfast warc list")
@@ -120,6 +121,7 @@ _LONG_BYTES = 64 << 20
 
 
 class Checked(NamedTuple):
+    path: Path
     state: str
     """`ok`; `damaged`; `missing`: listed in the manifest; `open`: being written, so it is skipped unless named."""
     report: VerifyReport
@@ -146,12 +148,12 @@ def verify(
             if not json:
                 _print(result)
     if json:
-        all_ok = bool(checked) and all(report.ok for _, report in checked)
-        totals = {name: sum(getattr(report, name) for _, report in checked) for name in ("records", "bytes")}
+        all_ok = bool(checked) and all(report.ok for *_, report in checked)
+        totals = {name: sum(getattr(report, name) for *_, report in checked) for name in ("records", "bytes")}
         print(dumps({"ok": all_ok, **totals, "files": [_facts(result) for result in checked]}, indent=2))
     else:
         _print_summary(checked)
-    if not checked or not all(report.ok for _, report in checked):
+    if not checked or not all(report.ok for *_, report in checked):
         raise typer.Exit(1)
 
 
@@ -188,26 +190,26 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
         return _bad(path, "damaged", "manifest", broken or "it lists the files beside it, and is no WARC file itself")
     # A crawl is writing it, so its last record is incomplete.
     if path.name.endswith(".open") and not is_named:
-        return Checked("open", VerifyReport(path, path.stat().st_size))
+        return Checked(path, "open", VerifyReport(path.stat().st_size))
     try:
         report = verify_file(path, entries.get(path.name), advance)
     except NotFound:
         return _bad(path, "missing", "missing", "the manifest lists it, and it is not there")
     except Unavailable as exc:
         return _bad(path, "damaged", "unreadable", str(exc))
-    return Checked("ok" if report.ok else "damaged", report)
+    return Checked(path, "ok" if report.ok else "damaged", report)
 
 
 def _bad(path: Path, state: str, kind: str, detail: str) -> Checked:
-    report = VerifyReport(path, 0)
+    report = VerifyReport(0)
     report.problem(0, kind, detail)
-    return Checked(state, report)
+    return Checked(path, state, report)
 
 
 def _print(result: Checked) -> None:
-    state, report = result
+    path, state, report = result
     facts = f"{report.records:>9,} records {report.bytes:>15,} bytes  " if state in ("ok", "damaged") else ""
-    typer.echo(f"{state:<8} {facts}{text(report.path)}")
+    typer.echo(f"{state:<8} {facts}{text(path)}")
     for problem in report.problems[:_SHOWN]:
         typer.echo(f"  at {problem.offset}: {problem.kind}: {text(problem.detail)}")
     if report.problem_count > _SHOWN:
@@ -221,8 +223,8 @@ def _print_summary(checked: list[Checked]) -> None:
     if not checked:
         typer.echo("holdfast: no WARC files there (looked for .warc, .warc.gz and .warc.zst)", err=True)
         return
-    bad = sum(not report.ok for _, report in checked)
-    records = sum(report.records for _, report in checked)
+    bad = sum(not report.ok for *_, report in checked)
+    records = sum(report.records for *_, report in checked)
     typer.echo(
         f"{counted(len(checked), 'file')}, {counted(records, 'record')}: "
         f"{f'{bad} with problems' if bad else 'all is well'}"
@@ -230,6 +232,6 @@ def _print_summary(checked: list[Checked]) -> None:
 
 
 def _facts(result: Checked) -> dict[str, Any]:
-    state, report = result
+    path, state, report = result
     found = {name: [one._asdict() for one in getattr(report, name)] for name in ("problems", "notes")}
-    return picked(report, "ok records bytes problem_count", path=str(report.path), state=state, **found)
+    return picked(report, "ok records bytes problem_count", path=str(path), state=state, **found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import log
 from holdfast.index.forgetting import forget_file
 from holdfast.jobs.execution_queries import frontier_of
-from holdfast.storage.roots import StrayFile, locate
+from holdfast.storage.roots import StrayFile, local_path
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.wiring import Runtime
@@ -22,7 +22,7 @@ def discard_files(runtime: Runtime, execution_id: int) -> int:
         runtime.frontier.forget_originals(row.id)
         forget_file(runtime.raw_db, runtime.clock, row.id)
         try:
-            path = locate(runtime.settings.home, row.path)
+            path = local_path(runtime.settings.home, row.file_key)
         except StrayFile as exc:
             _log.error("discard.file_left", action="discard", message=str(exc))
             continue

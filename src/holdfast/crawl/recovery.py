@@ -27,7 +27,7 @@ from holdfast.processes.owners import (
 )
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.records import Operator, record
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import local_path
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
@@ -114,7 +114,7 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
     sealed = all([_adopt(runtime, file, report) for file in stale if file not in elsewhere])
     if runtime.clock.now() - owner.heartbeat_at >= _LOST:
         where = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
-        report.elsewhere.update((file.id, f"{Path(file.path).name} {where}") for file in elsewhere)
+        report.elsewhere.update((file.id, f"{file.file_key.name} {where}") for file in elsewhere)
     if sealed and not elsewhere:
         reach("recovery_sealed")
         close_owner(runtime.raw_db, runtime.clock, owner)
@@ -133,14 +133,14 @@ def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
 
 def _is_here(runtime: Runtime, file: FileRow) -> bool:
     try:
-        path = locate(runtime.settings.home, file.path)
+        path = local_path(runtime.settings.home, file.file_key)
     except HoldfastError:
         return False
     return path.exists() or _open_path(runtime, file).exists()
 
 
 def _open_path(runtime: Runtime, file: FileRow) -> Path:
-    path = locate(runtime.settings.home, file.path)
+    path = local_path(runtime.settings.home, file.file_key)
     return path.with_name(path.name + OPEN_SUFFIX)
 
 
@@ -161,14 +161,14 @@ def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
     location): the crawl continues, the next start retries.
     """
     try:
-        path = locate(runtime.settings.home, file.path)
+        path = local_path(runtime.settings.home, file.file_key)
         adopted = adopt(path)
         reach("recovery_adopted")
         if adopted is not None:
             add_to_manifest(file.id, adopted.sealed)
             reach("recovery_listed")
     except HoldfastError as exc:
-        _log.error("recovery.file_left", action="adopt", file=Path(file.path).name, message=str(exc))
+        _log.error("recovery.file_left", action="adopt", file=file.file_key.name, message=str(exc))
         if not isinstance(exc, Unavailable):
             report.left[file.id] = str(exc)
         return False

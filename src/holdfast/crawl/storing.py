@@ -17,7 +17,8 @@ from holdfast.crawl.page_reading import DocumentFacts
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, NoSpace, NotFound, Unavailable
-from holdfast.storage.roots import StrayFile, locate, placed
+from holdfast.storage.roots import find_file, stored_file
+from holdfast.storage.store import FileKey, StoredFile
 from holdfast.types import Attempt, Fetched, FetchFailed, Original, UrlKind, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
@@ -197,44 +198,41 @@ class Originals:
 
     def __init__(self, raw_db: RawDatabase, home: Path, execution_id: int = 0) -> None:
         self._raw_db, self._home, self._execution_id = raw_db, home.resolve(), execution_id
-        self._paths: dict[int, Path | None] = {}
+        self._files: dict[int, StoredFile | None] = {}
         self._spoiled: set[tuple[int, int]] = set()
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
-        unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._paths.keys()
+        unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._files.keys()
         if not unknown:
             return
         with self._raw_db.read() as tx:
             for file_id in unknown:
                 # A revisit of another source's members-only capture would show nothing to everybody else.
                 is_closed = files.is_of_other_members(tx, file_id, execution_id=self._execution_id)
-                self._paths[file_id] = None if is_closed else self._placed(files.path_of(tx, file_id))
+                self._files[file_id] = None if is_closed else self._find(files.key_of_file(tx, file_id))
 
-    def _placed(self, stored: str | None) -> Path | None:
-        """Return the path of a file under the name it has once sealed; None if it is missing."""
-        if (path := placed(self._home, stored)) is not None or stored is None:
-            return path
-        try:
-            path = locate(self._home, stored)
-            return path if path.with_name(f"{path.name}{OPEN_SUFFIX}").is_file() else None
-        except (StrayFile, OSError):
-            return None
+    def _find(self, key: FileKey | None) -> StoredFile | None:
+        """Return a file under the name it has once sealed; None if it is missing."""
+        if (file := find_file(self._home, key)) is not None or key is None:
+            return file
+        is_open = find_file(self._home, key.with_suffix(OPEN_SUFFIX)) is not None
+        return stored_file(self._home, key) if is_open else None
 
     def readable(self, attempt: Attempt) -> bool:
         """Return whether this attempt's original is readable, as far as known."""
         original = attempt.original
-        if original is None or self._paths.get(original.warc_file_id) is None:
+        if original is None or self._files.get(original.warc_file_id) is None:
             return False
         # Never refer to a damaged record again: the next request fetches the page again.
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
         """Return an original's head and transfer-decoded body; None if unreadable, from then on for good."""
-        path = self._paths.get(original.warc_file_id)
-        if path is None:
+        file = self._files.get(original.warc_file_id)
+        if file is None:
             return None
         # A file that a process of this crawl still writes has its temporary name; it may be sealed between two checks.
-        for place in (path, path.with_name(f"{path.name}{OPEN_SUFFIX}"), path):
+        for place in (file, file.with_suffix(OPEN_SUFFIX), file):
             try:
                 return read_response_at(place, original.offset)
             except NotFound:

@@ -18,7 +18,7 @@ from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.processes.disk import identity_of
-from holdfast.storage.roots import record_root, relative
+from holdfast.storage.roots import key_of, record_root
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
@@ -57,7 +57,7 @@ class FileRows:
                 tx,
                 execution_id=self._execution_id,
                 owner_id=self._owner_id,
-                path=relative(self._home, path),
+                key=key_of(self._home, path),
                 now=to_micros(self._clock.now()),
             )
 

@@ -491,6 +491,12 @@ CREATE TABLE sources (
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
+CREATE TABLE stores (
+	name VARCHAR(64) NOT NULL, 
+	location VARCHAR NOT NULL, 
+	CONSTRAINT pk_stores PRIMARY KEY (name), 
+	CONSTRAINT uq_stores_location UNIQUE (location)
+);
 CREATE TABLE usage_counts (
 	day VARCHAR(10) NOT NULL, 
 	event VARCHAR(32) NOT NULL, 
@@ -894,7 +900,8 @@ CREATE TABLE warc_files (
 	id INTEGER NOT NULL, 
 	execution_id INTEGER NOT NULL, 
 	owner_id BIGINT, 
-	path VARCHAR NOT NULL, 
+	store VARCHAR(64) DEFAULT 'home' NOT NULL, 
+	"key" VARCHAR NOT NULL, 
 	state VARCHAR(16) NOT NULL, 
 	size BIGINT, 
 	sha256 VARCHAR(64), 
@@ -909,7 +916,7 @@ CREATE TABLE warc_files (
 	first_at BIGINT, 
 	last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT uq_warc_files_key_store UNIQUE ("key", store), 
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE TABLE index_runs (
@@ -1078,4 +1085,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0037');
+INSERT INTO alembic_version(version_num) VALUES ('0038');

@@ -22,11 +22,11 @@ from holdfast.editions import queries
 from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, stored_file, utc_text
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, draft_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, WantedCaptures
-from holdfast.errors import Conflict
+from holdfast.errors import Conflict, HoldfastError
 from holdfast.events import EventName, record_event
 from holdfast.sorting import sorted_lines
 from holdfast.storage.disk import sha256_of_file
-from holdfast.storage.roots import placed
+from holdfast.storage.roots import find_file
 from holdfast.values import dataclass
 
 
@@ -282,17 +282,17 @@ def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | N
 
 def _look_at(home: Path, found: Verified, row: WarcFile | None, *, quick: bool) -> None:
     found.files += 1
-    name = Path(row.path).name if row is not None else "a file without a row"
-    path = placed(home, row.path if row is not None else None)
-    if row is None or path is None:
+    name = row.file_key.name if row is not None else "a file without a row"
+    file = find_file(home, row.file_key if row is not None else None)
+    if row is None or file is None:
         found.files_missing += 1
         found.note(f"{name} is gone; restore it from a backup")
         return
     try:
         # Check the size first: it reveals most damage without reading gigabytes.
-        damaged = path.stat().st_size != row.size or (not quick and digest_of(path) != f"sha256:{row.sha256}")
-    except OSError as exc:
-        damaged, name = True, f"{name} ({exc.strerror})"
+        damaged = file.size() != row.size or (not quick and file.sha256() != row.sha256)
+    except HoldfastError as exc:
+        damaged, name = True, f"{name} ({exc})"
     if damaged:
         found.files_damaged += 1
         found.note(f"{name} differs from the sealed file; check it with: holdfast verify-warcs")

@@ -23,9 +23,9 @@ from holdfast.config import DiskSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.editions.edition_view import view_edition
-from holdfast.errors import Conflict, UrlRefused
+from holdfast.errors import Conflict, NotFound, UrlRefused
 from holdfast.exports import queries
-from holdfast.exports.queries import BrokenEnd, ExportedExecution, ExportedFile, ExportedPage
+from holdfast.exports.queries import BrokenEnd, ExportedExecution, ExportedFile, ExportedPage, file_key
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, MemberChanged, Segment, ZipMember, read_segments
 from holdfast.index.queries import CdxRow, cdx_rows
@@ -34,7 +34,8 @@ from holdfast.processes.disk import demand_room
 from holdfast.sorting import sorted_lines
 from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.storage.disk import disk_error
-from holdfast.storage.roots import locate, placed
+from holdfast.storage.roots import StrayFile, find_file, stored_file
+from holdfast.storage.store import StoredFile
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records, veiled_revisits
@@ -188,8 +189,8 @@ def export_cdxj(
         for row in captures(database, execution_id=execution_id, source_id=source_id):
             if row.warc_file_id not in names:
                 with database.read() as session:
-                    found = queries.file_paths(session, [row.warc_file_id])
-                names[row.warc_file_id] = Path(found.get(row.warc_file_id, f"{row.warc_file_id}.warc.gz")).name
+                    found = queries.file_keys(session, [row.warc_file_id]).get(row.warc_file_id)
+                names[row.warc_file_id] = found.name if found is not None else f"{row.warc_file_id}.warc.gz"
             yield cdxj_line(row, names[row.warc_file_id])
 
     try:
@@ -226,14 +227,14 @@ class CopiedRecords:
         self._segments: dict[str, list[FileRange]] = {}
         self._sizes: dict[str, int] = {}
 
-    def add(self, row: CdxRow, path: Path | None) -> tuple[str, int] | None:
+    def add(self, row: CdxRow, file: StoredFile | None) -> tuple[str, int] | None:
         """Add a record; return its member and offset there, None if its file is missing or has another format."""
-        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
-        if path is None or ending is None:
+        ending = next((end for end in _ENDINGS if file is not None and file.name.endswith(end)), None)
+        if file is None or ending is None:
             return None
         name = f"{self._stem}{ending}"
         at = self._sizes.get(name, 0)
-        self._segments.setdefault(name, []).append(FileRange(path, row.offset, row.length))
+        self._segments.setdefault(name, []).append(FileRange(file, row.offset, row.length))
         self._sizes[name] = at + row.length
         return name, at
 
@@ -246,7 +247,7 @@ class Records:
 
     def __init__(self, database: Database, home: Path, names: Mapping[int, str]) -> None:
         self._database, self._home, self._names = database, home, names
-        self._paths: dict[int, Path | None] = {}
+        self._files: dict[int, StoredFile | None] = {}
         self._places: dict[int, tuple[str, int]] = {}
         self.originals = CopiedRecords("originals")
         """Bodies that earlier executions captured."""
@@ -258,7 +259,7 @@ class Records:
                 continue
             # No file of this package has an earlier execution's original: without a copy pywb and wabac.js show nothing
             # for its revisits.
-            place = self.originals.add(original, self._paths.get(original.warc_file_id))
+            place = self.originals.add(original, self._files.get(original.warc_file_id))
             if place is not None:
                 self._places[original.id] = place
                 name, offset = place
@@ -272,16 +273,16 @@ class Records:
     def _originals(self, ids: Iterable[int]) -> dict[int, CdxRow]:
         with self._database.read() as session:
             rows = queries.whole_rows_of(session, ids)
-            unknown = {row.warc_file_id for row in rows.values()} - self._names.keys() - self._paths.keys()
-            paths = queries.file_paths(session, sorted(unknown))
+            unknown = {row.warc_file_id for row in rows.values()} - self._names.keys() - self._files.keys()
+            keys = queries.file_keys(session, sorted(unknown))
         for file_id in unknown:
-            self._paths[file_id] = placed(self._home, paths.get(file_id))
+            self._files[file_id] = find_file(self._home, keys.get(file_id))
         return rows
 
 
 WACZ_VERSION = "1.1.1"
 # Increase it with any change that gives the same rows other bytes.
-LAYOUT_VERSION = 5
+LAYOUT_VERSION = 6
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
@@ -310,7 +311,7 @@ class Contents:
         # Include the version: the description inside the package names it.
         facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
         facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
-        facts += [[file.id, file.path, file.size, file.sha256, str(file.indexed_at)] for file in self.files]
+        facts += [[one.id, str(file_key(one)), one.size, one.sha256, str(one.indexed_at)] for one in self.files]
         # Include only takedowns that concern it, if known, and all sources that are for members.
         sources = self.withdrawals.split("-", 3)[3:]
         facts += [self.withdrawals] if self.noted is None else [sources, sorted(self.noted)]
@@ -450,27 +451,36 @@ def _archive_members(
     taken: set[str] = set()
     named = {number for number, _ in contents.noted or ()}
     for number, file in enumerate(contents.files, 1):
-        path = locate(home, file.path)
-        on_step(FileStep(number, len(contents.files), path.name, "checking"))
+        stored = stored_file(home, file_key(file))
+        on_step(FileStep(number, len(contents.files), stored.name, "checking"))
         # The ZIP's sizes and checksums are from sealing: bytes of another file would make a broken package.
-        if not path.is_file() or path.stat().st_size != file.size:
-            raise MemberChanged(f"{file.path} is not as it was sealed; see: holdfast verify {home}")
+        if _size_of(stored) != file.size:
+            raise MemberChanged(f"{file_key(file)} is not as it was sealed; see: holdfast verify {home}")
         # Validators accept only plain names; ours may contain the file's original name.
-        plain = _ODD_IN_NAME.sub("-", path.name)
+        plain = _ODD_IN_NAME.sub("-", stored.name)
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)
         hidden = [record for record in (*contents.hidden, *veiled) if record.warc_file_id == file.id]
         # Records that belong to a hidden one may be in another file of its crawl, and records about a hidden page in a
         # crawl that never captured it.
         is_concerned = bool(hidden) or (is_any if contents.noted is None else file.id in named)
-        gaps = find_gaps(path, hidden, hidden_among) if is_concerned else []
+        gaps = find_gaps(stored, hidden, hidden_among) if is_concerned else []
         end, _ = broken.get(file.id, (file.size, None))
         if gaps or end < file.size:
             gaps = [gap for gap in gaps if gap[0] < end]
-            found.append(Resource(name, blanked(path, end, gaps, file.sealed_at)))
+            found.append(Resource(name, blanked(stored, end, gaps, file.sealed_at)))
         else:
-            found.append(Resource(name, [FileRange(path, 0, file.size)], crc32=file.crc32, digest=file.sha256))
+            found.append(Resource(name, [FileRange(stored, 0, file.size)], crc32=file.crc32, digest=file.sha256))
     return found
+
+
+def _size_of(file: StoredFile) -> int | None:
+    try:
+        return file.size()
+    except StrayFile:
+        raise
+    except NotFound:
+        return None
 
 
 def _write_index(

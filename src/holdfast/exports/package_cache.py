@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
 from typing import Any
@@ -28,14 +28,15 @@ from holdfast.config import DiskSettings
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
-from holdfast.exports.queries import ExportedFile, records_noted
+from holdfast.exports.queries import ExportedFile, file_key, records_noted
 from holdfast.exports.redaction import FOLDER, is_noted, noted_pages, stored_notes
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.processes.disk import CachedFile, demand_room, trim
 from holdfast.processes.runfile import alone
 from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.storage.disk import disk_error, sync_directory
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import stored_file
+from holdfast.storage.store import FileKey, StoredFile
 from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import Viewer, seen_by
 from holdfast.withdrawals.visibility import is_any_withdrawn, pages_taken_down
@@ -175,11 +176,11 @@ class PackageCache:
                 (self._folder / place).mkdir(parents=True, exist_ok=True)
                 on_step = stack.enter_context(self._building(self._folder / place))
             for number, file in enumerate(contents.files, 1):
-                on_step(FileStep(number, len(contents.files), PurePath(file.path).name, "reading"))
+                on_step(FileStep(number, len(contents.files), file.key.rpartition("/")[2], "reading"))
                 try:
-                    keys = noted_pages(self._folder, locate(self._home, file.path), file.sha256)
+                    keys = noted_pages(self._folder, stored_file(self._home, file_key(file)), file.sha256)
                 except OSError as exc:
-                    raise disk_error(exc, f"cannot note the pages of {file.path}: {exc.strerror}") from exc
+                    raise disk_error(exc, f"cannot note the pages of {file_key(file)}: {exc.strerror}") from exc
                 found |= {(file.id, key) for key in taken_down.intersection(keys)}
         return frozenset(found)
 
@@ -379,16 +380,16 @@ def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
     if isinstance(segment, bytes):
         # Redacted records are mostly spaces: a gap of 64 KiB becomes some hundred characters of the layout.
         return ["bytes", zlib.compress(segment, 9).hex()]
-    path = folder / segment.path.relative_to(fresh) if segment.path.is_relative_to(fresh) else segment.path
-    shown = path.relative_to(home) if path.is_relative_to(home) else path
-    return ["file", str(shown), segment.start, segment.size]
+    if isinstance(segment.file, StoredFile):
+        return ["stored", [segment.file.file_key.key, segment.file.file_key.location], segment.start, segment.size]
+    return ["file", str((folder / segment.file.relative_to(fresh)).relative_to(home)), segment.start, segment.size]
 
 
 def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:
     joined: list[list[Any]] = []
     for segment in segments:
         last = joined[-1] if joined else None
-        if last and segment[0] == last[0] == "file" and segment[1] == last[1] and last[2] + last[3] == segment[2]:
+        if last and segment[0] != "bytes" and segment[:2] == last[:2] and last[2] + last[3] == segment[2]:
             last[3] += segment[3]
         else:
             joined.append(list(segment))
@@ -397,10 +398,16 @@ def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:
 
 def _member(item: dict[str, Any], home: Path) -> ZipMember:
     same: dict[str, bytes] = {}
+    files: dict[FileKey, StoredFile] = {}
     segments: list[Segment] = []
     for kind, *facts in item["segments"]:
         if kind == "file":
             segments.append(FileRange(home / facts[0], facts[1], facts[2]))
+        elif kind == "stored":
+            key = FileKey(*facts[0])
+            # One object for all its segments: it is opened once.
+            file = files.get(key) or files.setdefault(key, stored_file(home, key))
+            segments.append(FileRange(file, facts[1], facts[2]))
         else:
             # A long gap repeats one piece, which is held once.
             segments.append(same.setdefault(facts[0], zlib.decompress(bytes.fromhex(facts[0]))))

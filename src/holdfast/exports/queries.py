@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Change, Document, Execution, IndexRun, Job, PageGroup, Snapshot, Source, WarcFile
 from holdfast.errors import NotFound
 from holdfast.index.queries import CdxRow, cdx_rows_of, is_ok
+from holdfast.storage.store import FileKey
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import visible, visible_source
 
@@ -111,12 +112,16 @@ def changes_after(session: Session, reach: ExportReach, *, after: int, limit: in
     return list(session.scalars(query.order_by(Change.to_captured_at, Change.id)))
 
 
-def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
-    """Return the paths of these files, without discarded ones."""
+def file_keys(session: Session, ids: list[int]) -> dict[int, FileKey]:
+    """Return the keys of these files, without discarded ones."""
     rows = session.execute(
-        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
+        select(WarcFile.id, WarcFile.key, WarcFile.location).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: FileKey(row[1], row[2]) for row in rows}
+
+
+def file_key(file: ExportedFile) -> FileKey:
+    return FileKey(file.key, file.location)
 
 
 # The offset of the broken record, and the id of its capture.
@@ -131,7 +136,7 @@ def broken_ends(session: Session, ids: Iterable[int]) -> dict[int, BrokenEnd]:
     rows = session.execute(
         select(WarcFile.id, IndexRun.warnings)
         .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
-        .where(WarcFile.id.in_(sorted(set(ids))), not_(WarcFile.path.endswith(".warc")))
+        .where(WarcFile.id.in_(sorted(set(ids))), not_(WarcFile.key.endswith(".warc")))
     )
     found: dict[int, BrokenEnd] = {}
     for file_id, warnings in rows:
@@ -189,7 +194,8 @@ def sealed_files(session: Session, execution_id: int) -> list[ExportedFile]:
     """Return an execution's sealed files, oldest first; takedowns in files that are not indexed are unknown."""
     rows = session.execute(
         select(
-            *(WarcFile.id, WarcFile.path, WarcFile.size, WarcFile.sha256, WarcFile.crc32, WarcFile.sealed_at),
+            *(WarcFile.id, WarcFile.key, WarcFile.location, WarcFile.size, WarcFile.sha256, WarcFile.crc32),
+            WarcFile.sealed_at,
             IndexRun.finished_at.label("indexed_at"),
         )
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)

@@ -25,6 +25,7 @@ from holdfast import cancellation
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.processes.disk import CachedFile
 from holdfast.storage.disk import sync_directory
+from holdfast.storage.folder import AnyFile
 from holdfast.urls import page_key
 from holdfast.warc.reader import Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
@@ -85,7 +86,9 @@ class _RecordTable:
 
 
 def find_gaps(
-    path: Path, hidden: Iterable[HiddenRecord], hidden_among: Callable[[set[str]], Iterable[str]] = lambda _keys: ()
+    file: AnyFile,
+    hidden: Iterable[HiddenRecord],
+    hidden_among: Callable[[set[str]], Iterable[str]] = lambda _keys: (),
 ) -> list[Gap]:
     """Return the gaps in a file: hidden records, all records about a page under takedown, and related records.
 
@@ -93,7 +96,7 @@ def find_gaps(
     writers add to a capture (requests, metadata, texts and screenshots) name the page by id, by URL, or both.
     """
     lengths = {record.offset: record.length for record in hidden}
-    records = _read(path, hidden_among)
+    records = _read(file, hidden_among)
     offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (records.offsets, records.ids, records.moments))
     chosen = np.isin(offsets, np.fromiter(lengths, np.int64, len(lengths)))
     linked_by = np.frombuffer(records.link_from, np.uint32)
@@ -110,7 +113,7 @@ def find_gaps(
     return sorted((lengths | found).items())
 
 
-def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
+def _read(file: AnyFile, hidden_among: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
     records = _RecordTable()
     unasked: dict[str, list[int]] = {}
 
@@ -121,7 +124,7 @@ def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _Rec
         unasked.clear()
 
     # Check between two pieces, too: one member can take hours to yield a record.
-    for number, record in enumerate(read_records(path, lambda _damage: None, cancellation.check)):
+    for number, record in enumerate(read_records(file, lambda _damage: None, cancellation.check)):
         cancellation.check()
         # Use the takedown's key, so that every spelling of a URL matches.
         key = named_page(record.head.url)
@@ -167,15 +170,15 @@ def _hash64(text: str) -> int:
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
-def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Segment]:
+def blanked(file: AnyFile, size: int, gaps: Iterable[Gap], at: datetime) -> list[Segment]:
     segments: list[Segment] = []
     done = 0
     for offset, length in gaps:
         if offset > done:
-            segments.append(FileRange(path, done, offset - done))
-        segments += filling(path.name, length, at)
+            segments.append(FileRange(file, done, offset - done))
+        segments += filling(file.name, length, at)
         done = offset + length
-    segments.append(FileRange(path, done, size - done))
+    segments.append(FileRange(file, done, size - done))
     return segments
 
 
@@ -231,7 +234,7 @@ def is_noted(folder: Path, digest: str) -> bool:
     return kept.is_file() and kept.stat().st_size > 0
 
 
-def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
+def noted_pages(folder: Path, file: AnyFile, digest: str) -> Sequence[str]:
     """Return the keys of the pages that a file names; the first call reads the whole file, which may take minutes."""
     kept = _kept(folder, digest)
     # A power loss may leave an empty or truncated note: treat it as missing, never as "names no page".
@@ -240,7 +243,7 @@ def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
             with suppress(OSError):  # of another owner: its age stays as it is
                 os.utime(kept)
             return gzip.decompress(packed).decode().split("\n")
-    keys = _named_in(path)
+    keys = _named_in(file)
     kept.parent.mkdir(parents=True, exist_ok=True)
     fresh = kept.with_name(f".{uuid4().hex}")
     fresh.write_bytes(gzip.compress("\n".join(keys).encode("utf-8", "replace"), 1))
@@ -259,10 +262,10 @@ def stored_notes(folder: Path) -> list[CachedFile]:
     return found
 
 
-def _named_in(path: Path) -> list[str]:
+def _named_in(file: AnyFile) -> list[str]:
     keys: set[str] = set()
     # Ignore damage: an unreadable hidden record is redacted by its position.
-    for record in read_records(path, lambda _damage: None, cancellation.check):
+    for record in read_records(file, lambda _damage: None, cancellation.check):
         cancellation.check()
         # A revisit contains its original's URL, too.
         keys |= {named_page(name) for name in (record.head.url, record.head.address("WARC-Refers-To-Target-URI"))}

@@ -27,7 +27,7 @@ from holdfast.exports.package import (
 )
 from holdfast.exports.zipping import VirtualZip
 from holdfast.index.queries import CdxRow
-from holdfast.storage.roots import placed
+from holdfast.storage.roots import find_file
 from holdfast.withdrawals.hidden_captures import veiled_revisits
 
 MOST_CAPTURES = 2_000
@@ -56,12 +56,12 @@ def pack_selection(database: Database, home: Path, ids: Sequence[int], *, title:
         rows = rows_with_originals(session, ids)
         for number in veiled_revisits(session, Snapshot.id.in_(list(rows))):
             del rows[number]
-        paths = queries.file_paths(session, sorted({row.warc_file_id for row in rows.values()}))
+        keys = queries.file_keys(session, sorted({row.warc_file_id for row in rows.values()}))
         pages = queries.chosen_pages(session, [number for number in ids if number in rows])
     size = sum(row.length for row in rows.values())
     if size > MOST_BYTES:
         raise SelectionTooLarge(f"these captures take {size:,} bytes, and a package takes {MOST_BYTES:,}")
-    files = {number: placed(home, path) for number, path in paths.items()}
+    files = {number: find_file(home, key) for number, key in keys.items()}
     lines, records = list[bytes](), CopiedRecords("captures")
     for row in sorted(rows.values()):
         place = records.add(row, files.get(row.warc_file_id))

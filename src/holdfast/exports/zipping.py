@@ -9,11 +9,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from holdfast import cancellation
 from holdfast.errors import Conflict, NotFound
+from holdfast.storage.folder import AnyFile, open_file
+from holdfast.storage.store import BlobReader
 from holdfast.values import dataclass
 
 _PIECE_BYTES = 256 * 1024
@@ -32,7 +33,8 @@ class MemberChanged(Conflict):
 
 
 class FileRange(NamedTuple):
-    path: Path
+    file: AnyFile
+    """A sealed file, or a generated one beside the package."""
     start: int
     size: int
 
@@ -111,42 +113,41 @@ class _OpenFile:
     """The last read file, held open: a member may consist of a million segments of one file."""
 
     def __init__(self) -> None:
-        self._path: Path | None = None
-        self._file: BinaryIO | None = None
+        self._file: AnyFile | None = None
+        self._reader: BlobReader | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def part(self, segment: Segment, start: int, end: int) -> Iterator[bytes]:
         if isinstance(segment, bytes):
             yield segment[start:end]
             return
-        file = self._opened(segment.path)
-        file.seek(segment.start + start)
-        left = end - start
-        while left > 0:
-            piece = file.read(min(left, _PIECE_BYTES))
+        reader = self._opened(segment.file)
+        at, stop = segment.start + start, segment.start + end
+        while at < stop:
+            piece = reader.read(at, min(stop - at, _PIECE_BYTES))
             if not piece:
-                raise MemberChanged(f"{segment.path.name} is shorter than when it was sealed; see: holdfast verify")
-            left -= len(piece)
+                raise MemberChanged(f"{segment.file.name} is shorter than when it was sealed; see: holdfast verify")
+            at += len(piece)
             # The client may have disconnected: do not read a package of gigabytes to its end.
             cancellation.check()
             yield piece
 
-    def _opened(self, path: Path) -> BinaryIO:
-        if self._file is not None and self._path == path:
-            return self._file
+    def _opened(self, file: AnyFile) -> BlobReader:
+        if self._reader is not None and self._file == file:
+            return self._reader
         self.__exit__()
+        self._reader = None
         try:
-            self._file, self._path = path.open("rb"), path
-        except FileNotFoundError as exc:
-            self._file = None
-            raise NotFound(f"{path.name} is not where it was; see: holdfast verify") from exc
-        return self._file
+            self._reader, self._file = open_file(file), file
+        except NotFound as exc:
+            raise NotFound(f"{file.name} is not where it was; see: holdfast verify") from exc
+        return self._reader
 
 
 def _stamp(moment: datetime) -> tuple[int, int]:

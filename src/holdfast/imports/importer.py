@@ -52,6 +52,7 @@ from holdfast.series.raw_queries import add_counts
 from holdfast.steps import FileStep, OnStep, ignore_step
 from holdfast.storage import roots
 from holdfast.storage.disk import Digests
+from holdfast.storage.store import FileKey
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
@@ -133,12 +134,12 @@ class Importer:
 
     def is_known(self, path: Path) -> bool:
         with self.raw_db.read() as tx:
-            if files.known_file(tx, path=self._stored(path), sha256="") is not None:
+            if files.known_file(tx, key=self._stored(path)) is not None:
                 return True
         # Hash between two transactions: a file of gigabytes takes minutes.
         digests = digest_of(path, self._pulse)
         with self.raw_db.read() as tx:
-            return files.known_file(tx, path="", sha256=digests.sha256) is not None
+            return files.known_file(tx, sha256=digests.sha256) is not None
 
     def _package(self, path: Path, origin: str, *, is_inner: bool = False) -> Iterator[ImportedFile]:
         with open_package(path) as package:
@@ -192,7 +193,7 @@ class Importer:
         if wrong and self.strict:
             raise Unfaithful(f"{name_in_package(member)} is refused: {wrong[0]}")
         with self.raw_db.read() as tx:
-            known = files.known_file(tx, path="", sha256=digests.sha256)
+            known = files.known_file(tx, sha256=digests.sha256)
         if known is not None:
             self._demand_same_source(known)
         if known is not None and self._lost(known) is None:
@@ -220,7 +221,7 @@ class Importer:
         self._phase("hashing", path.stat().st_size)
         digests = self._digests(path, is_ours=is_unpacked)
         with self.raw_db.read() as tx:
-            known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
+            known = files.known_file(tx, key=self._stored(path), sha256=digests.sha256)
         if known is not None:
             self._demand_same_source(known)
             done = ImportedFile(origin=origin, state="again", warc_file_id=known, how="known")
@@ -283,18 +284,18 @@ class Importer:
 
     def _register(self, done: ImportedFile, sealed: SealedFile, origin: Digests) -> int:
         (execution_id, _), now = self._ensure_group(), to_micros(self._clock.now())
-        stored = replace(sealed, path=Path(self._stored(sealed.path)))
+        key = self._stored(sealed.path)
         # Record the folder before the row: readers reject a row with an unrecorded folder.
         roots.record_root(self._options.home, sealed.path.resolve().parent)
         with index_transaction(self.raw_db) as tx:
             # Check again: another worker may have imported the same file, which is kept once.
-            known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
+            known = files.known_file(tx, key=key, sha256=origin.sha256)
             if known is None:
                 file_id = files.insert_imported(
-                    tx, stored, origin=(done.origin, origin.sha256), execution_id=execution_id, now=now
+                    tx, key, sealed, origin=(done.origin, origin.sha256), execution_id=execution_id, now=now
                 )
                 is_postgres = self.raw_db.dialect == "postgresql"
-                add_counts(tx, execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
+                add_counts(tx, execution_id, self._counts(sealed), now=now, is_postgres=is_postgres)
         if known is not None:
             return self._taken_before(done, sealed, known)
         reach("import_registered")
@@ -307,8 +308,8 @@ class Importer:
     def _taken_before(self, done: ImportedFile, sealed: SealedFile, known: int) -> int:
         """Delete the copy of a file that another worker imported first; return the id of that import."""
         with self.raw_db.read() as tx:
-            taken, _ = files.sealed_file(tx, known)
-        if done.how != "in place" and str(taken.path) != self._stored(sealed.path):
+            taken = files.sealed_file(tx, known)
+        if done.how != "in place" and (taken is None or taken.file_key != self._stored(sealed.path)):
             sealed.path.unlink(missing_ok=True)
         self._demand_same_source(known)
         done.state, done.how = "again", "known"
@@ -327,15 +328,15 @@ class Importer:
 
     def _lost(self, file_id: int) -> SealedFile | None:
         with self.raw_db.read() as tx:
-            stored, _ = files.sealed_file(tx, file_id)
-        if stored.path.is_absolute() or roots.placed(self._options.home, str(stored.path)) is not None:
+            row = files.sealed_file(tx, file_id)
+        if row is None or row.file_key.location or roots.find_file(self._options.home, row.file_key) is not None:
             return None
         try:
-            path = roots.locate(self._options.home, str(stored.path))
+            path = roots.local_path(self._options.home, row.file_key)
         except roots.StrayFile:  # a row that points elsewhere: the indexer rejects and reports it
             return None
         # A missing folder is unmounted storage: write nothing in its place.
-        return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
+        return replace(row.sealed, path=path) if path.parent.is_dir() and not path.exists() else None
 
     def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
         self._phase("reading", 0)
@@ -356,10 +357,11 @@ class Importer:
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the manifest."""
         with self.raw_db.read() as tx:
-            stored, origin = files.sealed_file(tx, file_id)
-        path = roots.placed(self._options.home, str(stored.path))
-        if origin is not None and not stored.path.is_absolute() and path is not None:
-            add_to_manifest(file_id, replace(stored, path=path))
+            row = files.sealed_file(tx, file_id)
+        file = roots.find_file(self._options.home, row.file_key) if row is not None else None
+        path = file.local_path() if file is not None else None
+        if row is not None and row.origin is not None and not row.file_key.location and path is not None:
+            add_to_manifest(file_id, replace(row.sealed, path=path))
 
     def _index(self, done: ImportedFile, file_id: int) -> ImportedFile:
         done.warc_file_id = file_id
@@ -382,11 +384,9 @@ class Importer:
             self.group = begin_import(self._database, self._clock, self._options)
         return self.group
 
-    def _stored(self, path: Path) -> str:
-        home, path = self._options.home.resolve(), path.resolve()
-        stored = path.relative_to(home) if path.is_relative_to(home) else path
+    def _stored(self, path: Path) -> FileKey:
         # No row has a name that is not valid UTF-8: such a file gets another name (`roots.may_lie_at`).
-        return spelled(stored)
+        return roots.key_of(self._options.home, Path(spelled(path.resolve())))
 
     def _phase(self, phase: str, total: int) -> None:
         self._step = self._step._replace(phase=phase, done=0, total=total)

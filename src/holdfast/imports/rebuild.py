@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from holdfast.errors import HoldfastError, Invalid
 from holdfast.jobs.imports import adopt_folder
 from holdfast.sources.codes import is_code_of
 from holdfast.sources.queries import is_code
-from holdfast.storage.roots import recorded_roots
+from holdfast.storage.roots import plain_key, recorded_roots
+from holdfast.storage.store import FileKey
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
@@ -37,8 +38,8 @@ _INFO_BYTES = 4 << 20
 @dataclass(slots=True)
 class Rebuild:
     known: int = 0
-    lost: dict[int, SealedFile] = field(default_factory=dict)
-    """Files without a row, by their former id; each as its row would describe it."""
+    lost: dict[int, tuple[FileKey, SealedFile]] = field(default_factory=dict)
+    """Files without a row, by their former id; each with the key that its row would have."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -47,36 +48,35 @@ def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
     listed = _listed(home.resolve(), found.problems)
     while batch := list(islice(listed, _AT_ONCE)):
         with raw_db.read() as tx:
-            rows = files.stored_files(tx, [file_id for file_id, _ in batch], [str(one.path) for _, one in batch])
-        by_id, by_path = dict(rows), {path: file_id for file_id, path in rows}
-        for file_id, sealed in batch:
-            path = str(sealed.path)
-            if by_id.get(file_id) == path:
+            by_id = files.stored_files(tx, [file_id for file_id, *_ in batch], [key for _, key, _ in batch])
+        by_key = {key: file_id for file_id, key in by_id.items()}
+        for file_id, key, sealed in batch:
+            if by_id.get(file_id) == key:
                 found.known += 1
             elif file_id in by_id:
-                found.problems.append(f"{path} was file {file_id}, which is {by_id[file_id]} now")
-            elif path in by_path:
-                found.problems.append(f"{path} was file {file_id} and is file {by_path[path]} now")
+                found.problems.append(f"{key} was file {file_id}, which is {by_id[file_id]} now")
+            elif key in by_key:
+                found.problems.append(f"{key} was file {file_id} and is file {by_key[key]} now")
             # Two folders can list one id after a partial copy of the archive; the first one keeps it.
             elif file_id in found.lost:
-                found.problems.append(f"{path} has the id {file_id} of another file that a manifest lists")
+                found.problems.append(f"{key} has the id {file_id} of another file that a manifest lists")
             else:
-                found.lost[file_id] = sealed
+                found.lost[file_id] = key, sealed
     return found
 
 
 def restore_files(
-    database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Mapping[int, SealedFile]
+    database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Mapping[int, tuple[FileKey, SealedFile]]
 ) -> int:
     """Register files under their ids, one by one, so that it can be stopped anywhere; return their number."""
     folders: dict[Path, int] = {}
     top = home.resolve()
-    for file_id, sealed in lost.items():
-        folder = (top / sealed.path).parent
+    for file_id, (key, sealed) in lost.items():
+        folder = sealed.path.parent
         if folder not in folders:
             folders[folder] = _execution(database, clock, top, file_id, sealed)
         with raw_db.write() as tx:
-            files.restore_file(tx, file_id, sealed, execution_id=folders[folder], now=to_micros(clock.now()))
+            files.restore_file(tx, file_id, key, sealed, execution_id=folders[folder], now=to_micros(clock.now()))
             if raw_db.dialect == "postgresql":
                 # Use the same transaction: a crawl that starts now must not get an id that was just restored.
                 files.continue_ids(tx)
@@ -85,7 +85,7 @@ def restore_files(
 
 def _execution(database: Database, clock: Clock, home: Path, file_id: int, sealed: SealedFile) -> int:
     """Return the execution of a file's folder: `warcs/SOURCE/EXECUTION`, perhaps with a tool's folder below that."""
-    path = home / sealed.path
+    path = sealed.path
     folder = path.parent
     below = folder.relative_to(home / "warcs").parts if folder.is_relative_to(home / "warcs") else ()
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
@@ -122,7 +122,7 @@ def _site_of(code: str, info: Mapping[str, str]) -> tuple[str | None, str | None
     return (first.host, f"{first.origin}/") if is_code_of(code, first.host) else (None, first.fetch)
 
 
-def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]:
+def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, FileKey, SealedFile]]:
     # Operators move captures to a larger disk by linking `warcs` there; a walk follows no link except its start.
     moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
     for root in (home, *moved, *recorded_roots(home)):
@@ -145,4 +145,4 @@ def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]
                 if not path.is_file() or path.stat().st_size != sealed.size:
                     problems.append(f"{path} is not there as its manifest says; see: holdfast verify {folder}")
                     continue
-                yield file_id, replace(sealed, path=path.relative_to(home)) if path.is_relative_to(home) else sealed
+                yield file_id, plain_key(home, path), sealed

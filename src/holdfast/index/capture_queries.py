@@ -383,7 +383,7 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]
 
 def index_progress(session: Session, execution_id: int) -> IndexProgress | None:
     """Return how many of an execution's sealed files are indexed; None if indexing has not started."""
-    columns = (WarcFile.path, WarcFile.size, WarcFile.index_state, IndexRun.phase, IndexRun.records)
+    columns = (WarcFile.key, WarcFile.size, WarcFile.index_state, IndexRun.phase, IndexRun.records)
     files = session.execute(
         select(*columns, IndexRun.bytes_done, IndexRun.started_at, IndexRun.progress_at)
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
@@ -398,7 +398,7 @@ def index_progress(session: Session, execution_id: int) -> IndexProgress | None:
         phase="done" if done == len(files) else latest.phase,
         warc_index=min(done + 1, len(files)),
         warc_total=len(files),
-        current_warc=None if done == len(files) else latest.path.rpartition("/")[2],
+        current_warc=None if done == len(files) else latest.key.rpartition("/")[2],
         records_processed=sum(one.records for one in runs),
         bytes_processed=sum(one.bytes_done for one in runs),
         bytes_total=sum(one.size or 0 for one in files),

@@ -38,7 +38,8 @@ from holdfast.index.writing import (
 from holdfast.parse.child import ParseChild
 from holdfast.processes.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
 from holdfast.processes.runfile import RunFile
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import stored_file
+from holdfast.storage.store import StoredFile
 from holdfast.values import dataclass
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
@@ -129,11 +130,11 @@ class Indexer:
         try:
             if lease.killed >= MAX_KILLS:
                 raise HoldfastError(
-                    f"{lease.killed} readers of {Path(file.path).name} were killed in a row (out of memory or a crash;"
+                    f"{lease.killed} readers of {file.file_key.name} were killed in a row (out of memory or a crash;"
                     " see the server log); then read it again with: holdfast refresh-snapshot-metadata --execution"
                     f" {file.execution_id}"
                 )
-            run.read(locate(self._home, file.path), self._child, self._report, self._check)
+            run.read(stored_file(self._home, file.file_key), self._child, self._report, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
             # Release it at once if possible; otherwise the lease expires by itself.
             with suppress(Unavailable):
@@ -143,14 +144,14 @@ class Indexer:
             run.done.error = str(exc)
         except Exception as exc:
             # An unexpected error fails this file, not the other waiting ones.
-            _log.exception("index.failed", action="index_file", file=file.path)
+            _log.exception("index.failed", action="index_file", file=str(file.file_key))
             run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
             run.done.error = _no_warc(run.done)
         run.done.pages = lease.end(error=run.done.error, span=run.span)
         _log.info(
             "index.file",
-            file=file.path,
+            file=str(file.file_key),
             records=run.done.records,
             snapshots=run.done.snapshots,
             changed=run.done.changed,
@@ -182,15 +183,15 @@ class _Run:
         self._seen, self._repeats, self._texts = SeenKeys(), RepeatedIds(), LinkTexts()
         self.span: Span | None = None
         """From when to when the captures are that were written so far."""
-        self.done = Indexed(warc_file_id=file.id, path=file.path)
+        self.done = Indexed(warc_file_id=file.id, path=str(file.file_key))
 
-    def read(self, path: Path, child: ParseChild, report: OnProgress, check: Callable[[], None]) -> None:
+    def read(self, stored: StoredFile, child: ParseChild, report: OnProgress, check: Callable[[], None]) -> None:
 
         def pulse() -> None:
             check()
             self._lease.pulse()
 
-        reading = FileReading(path, self._file.id, self._clock, pulse=pulse)
+        reading = FileReading(stored, self._file.id, self._clock, pulse=pulse)
         reading.warnings.kinds |= leases.killed_warning(self._lease.killed)
         careful = self._lease.killed >= _CAREFUL_KILLS
         extractor = Extractor(self._raw_db, child, self._file.template, careful=careful)

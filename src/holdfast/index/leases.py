@@ -20,7 +20,9 @@ from holdfast.parse.content import SiteTemplate
 from holdfast.processes.leases import HELD, RELEASED, REVOKED, is_free
 from holdfast.processes.owners import beat_owner
 from holdfast.sources.extraction import extraction_rules
+from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
+from holdfast.warc.queries import FILE_KEY
 from holdfast.warc.record import ORDINALS
 
 
@@ -89,7 +91,7 @@ _WRITES_LOCK = 0x686F6C64_66617374
 
 class FileToIndex(NamedTuple):
     id: int
-    path: str
+    file_key: FileKey
     size: int
     execution_id: int
     source_id: int
@@ -100,7 +102,7 @@ class FileToIndex(NamedTuple):
 
 
 _FILE = (
-    "SELECT f.id, f.path, COALESCE(f.size, 0), f.execution_id, j.source_id, j.kind, e.config, s.config"
+    f"SELECT f.id, {FILE_KEY}, COALESCE(f.size, 0), f.execution_id, j.source_id, j.kind, e.config, s.config"  # noqa: S608 - our own columns
     " FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
     " JOIN sources s ON s.id = j.source_id"
 )
@@ -113,9 +115,9 @@ def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
 
 
 def _file(row: tuple[Any, ...]) -> FileToIndex:
-    config, source = (json.loads(one) if isinstance(one, str) else one or {} for one in row[6:8])
+    config, source = (json.loads(one) if isinstance(one, str) else one or {} for one in row[7:9])
     backend, template = config.get("backend") or "", extraction_rules(source)
-    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], backend, template=template)
+    return FileToIndex._make((row[0], FileKey(row[1], row[2]), *row[3:7], backend, "unknown", template))
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:

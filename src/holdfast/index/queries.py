@@ -34,7 +34,8 @@ from holdfast.db.models import (
 from holdfast.errors import NotFound
 from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
 from holdfast.parse.text import BLOCK_MARK, LINE_MARK, REST_MARK, without_marks
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import stored_file
+from holdfast.storage.store import FileKey, StoredFile
 from holdfast.types import CUT_RECORD
 from holdfast.values import dataclass
 from holdfast.warc.payload import DecodeCaps, HttpHead, Reserve, decode, no_reserve
@@ -237,12 +238,14 @@ def holding_of(session: Session, execution_id: int) -> CaptureRange | None:
     return CaptureRange(execution_id, low * ORDINALS, (high + 1) * ORDINALS - 1, since, until)
 
 
-def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
-    """Return a WARC file's path; raise NotFound if it was discarded, StrayFile if its row's path is not allowed."""
-    stored = session.scalar(select(WarcFile.path).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded"))
-    if stored is None:
+def file_of(session: Session, home: Path, warc_file_id: int) -> StoredFile:
+    """Return a WARC file; raise NotFound if it was discarded, StrayFile if its row's place is not permitted."""
+    row = session.execute(
+        select(WarcFile.key, WarcFile.location).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded")
+    ).one_or_none()
+    if row is None:
         raise NotFound(f"there is no WARC file {warc_file_id}")
-    return locate(home, stored)
+    return stored_file(home, FileKey(*row))
 
 
 def mark_compared(session: Session, ids: Iterable[int]) -> None:
@@ -447,8 +450,8 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
 
 
 def _opened_at(session: Session, home: Path, snapshot: Snapshot) -> AbstractContextManager[Record]:
-    path = path_of(session, home, snapshot.warc_file_id)
-    return open_record_at(path, snapshot.warc_offset, is_cut=CUT_RECORD in (snapshot.problems or "").split(","))
+    file = file_of(session, home, snapshot.warc_file_id)
+    return open_record_at(file, snapshot.warc_offset, is_cut=CUT_RECORD in (snapshot.problems or "").split(","))
 
 
 def _opened(record: Record) -> tuple[HttpHead | None, Iterator[bytes]]:

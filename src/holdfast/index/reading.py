@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Generator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from holdfast import log
@@ -26,6 +25,7 @@ from holdfast.index.capture import (
     request_data,
 )
 from holdfast.index.writing import SeenKeys
+from holdfast.storage.folder import AnyFile
 from holdfast.warc.member import BadBytes, Pulse
 from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
@@ -73,8 +73,8 @@ class Warnings:
 
 
 class FileReading:
-    def __init__(self, path: Path, warc_file_id: int, clock: Clock, *, pulse: Pulse) -> None:
-        self._path, self._file_id, self._clock, self._pulse = path, warc_file_id, clock, pulse
+    def __init__(self, file: AnyFile, warc_file_id: int, clock: Clock, *, pulse: Pulse) -> None:
+        self._file, self._file_id, self._clock, self._pulse = file, warc_file_id, clock, pulse
         self._latest = to_micros(clock.now() + timedelta(days=1))
         self.warnings = Warnings()
         self.kinds: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class FileReading:
         """
         began = self._clock.monotonic()
         try:
-            for record in read_records(self._path, self._damaged, self._pulse, with_cut=True):
+            for record in read_records(self._file, self._damaged, self._pulse, with_cut=True):
                 if record.ordinal >= ORDINALS:
                     self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
                     break

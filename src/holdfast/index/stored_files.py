@@ -81,7 +81,7 @@ def files_by_index_state(session: Session) -> dict[str, int]:
 def broken_files(session: Session, *, after: int, limit: int) -> list[BrokenFile]:
     """Return files whose indexing was given up, by id."""
     rows = session.execute(
-        select(WarcFile.id, WarcFile.path, Source.code, WarcFile.execution_id, IndexRun.error)
+        select(WarcFile.id, WarcFile.key, Source.code, WarcFile.execution_id, IndexRun.error)
         .join(Execution, Execution.id == WarcFile.execution_id)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
@@ -90,7 +90,7 @@ def broken_files(session: Session, *, after: int, limit: int) -> list[BrokenFile
         .order_by(WarcFile.id)
         .limit(limit)
     )
-    return [from_row(BrokenFile, row, file=row.id, name=row.path.rpartition("/")[2], source=row.code) for row in rows]
+    return [from_row(BrokenFile, row, file=row.id, name=row.key.rpartition("/")[2], source=row.code) for row in rows]
 
 
 def kept_by_source(session: Session) -> list[SourceBytes]:

@@ -19,7 +19,7 @@ from holdfast.jobs.execution_queries import ExecutionEnding as ExecutionEnding
 from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.plan import CrawlPlan
-from holdfast.storage.roots import placed, relative
+from holdfast.storage.roots import find_file, key_of
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
@@ -138,8 +138,8 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *,
     """
     written = [file for one in execution_ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
     if folder is not None:
-        written = [file for file in written if Path(file.path).is_relative_to(relative(home, folder))]
-    return bool(written) and not any(placed(home, file.path) for file in written)
+        written = [file for file in written if file.file_key.is_below(key_of(home, folder))]
+    return bool(written) and not any(find_file(home, file.file_key) for file in written)
 
 
 def _resume(tx: Transaction, found: ExecutionRow, options: ExecutionOptions) -> StartedRun:
@@ -238,7 +238,10 @@ def read_ending(
         # Include earlier runs whose frontier this one continues: it did not fetch their captures again.
         written = [file for run in runs if run >= frontier_id for file in files.files_of(tx, execution_id=run)]
     facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
-    elsewhere = sum(not placed(home, one.path) and not placed(home, one.path + OPEN_SUFFIX) for one in written)
+    elsewhere = sum(
+        not find_file(home, one.file_key) and not find_file(home, one.file_key.with_suffix(OPEN_SUFFIX))
+        for one in written
+    )
     # A limit also leaves over pages whose links were not read again: their targets are unknown.
     over = Counter(facts.over) + Counter(unread or {})
     return read(replace(facts, over=over, left_out=left_out, files_elsewhere=elsewhere))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, or_, select
@@ -29,6 +28,7 @@ from holdfast.jobs.schedule_queries import is_ours
 from holdfast.jobs.store import backend_of
 from holdfast.outside_text import clean
 from holdfast.records import Operator, record
+from holdfast.storage.store import FileKey
 from holdfast.warc.record import snapshot_id
 
 _OVER = ("completed", "failed", "cancelled")
@@ -138,15 +138,15 @@ def open_files(session: Session, *, execution_id: int) -> list[int]:
     return list(session.scalars(query.order_by(WarcFile.id)))
 
 
-def file_states(session: Session, *, execution_id: int) -> tuple[dict[int, str], dict[int, str], int]:
-    """Return the paths by id of an execution's sealed files that wait or failed, and the number of sealed files."""
+def file_states(session: Session, *, execution_id: int) -> tuple[dict[int, FileKey], dict[int, FileKey], int]:
+    """Return the keys by id of an execution's sealed files that wait or failed, and the number of sealed files."""
     rows = session.execute(
-        select(WarcFile.id, WarcFile.path, WarcFile.index_state)
+        select(WarcFile.id, WarcFile.key, WarcFile.location, WarcFile.index_state)
         .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
         .order_by(WarcFile.id)
     ).all()
-    waiting = {row[0]: row[1] for row in rows if row[2] in ("pending", "running")}
-    return waiting, {row[0]: row[1] for row in rows if row[2] == "failed"}, len(rows)
+    waiting = {row[0]: FileKey(row[1], row[2]) for row in rows if row[3] in ("pending", "running")}
+    return waiting, {row[0]: FileKey(row[1], row[2]) for row in rows if row[3] == "failed"}, len(rows)
 
 
 _PAGE = 1000
@@ -239,7 +239,7 @@ def close_account(
         pages = quality(session, execution_id=execution_id)
     notes = list(errors)
     if names := list(failed.values()):
-        notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
+        notes.append(f"could not be read: {', '.join(one.name for one in names[:5])}")
     if not total and not notes:
         notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
     # Another process may have concluded the execution meanwhile.

@@ -25,7 +25,8 @@ from holdfast.jobs.administration.maintenance import (
 from holdfast.jobs.views.listing import admin_state
 from holdfast.operations.crawl_watchdog import TOOLS
 from holdfast.processes.disk import identity_of
-from holdfast.storage.roots import StrayFile, locate, relative
+from holdfast.storage.roots import StrayFile, key_of, local_path
+from holdfast.storage.store import FileKey
 from holdfast.values import dataclass
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
@@ -90,7 +91,7 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
     # A registered file in a temporary directory is the only copy that snapshots can show.
-    inside = [file.path for file in files if _is_temporary(_located(home, file.path), folder)]
+    inside = [file.path for file in files if _is_temporary(_located(home, file.file_key), folder)]
     if inside:
         raise CleanupRefused(
             f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
@@ -105,9 +106,9 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
     return folder
 
 
-def _located(home: Path, stored: str) -> Path | None:
+def _located(home: Path, key: FileKey) -> Path | None:
     try:
-        return locate(home, stored)
+        return local_path(home, key)
     except StrayFile:
         return None
 
@@ -143,7 +144,7 @@ def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
     with runtime.raw_db.write() as tx:
         for old, new in moved.items():
             # Do this before removing the old name: a reader in between finds the file under either name.
-            relocate_file(tx, old=relative(home, old), new=relative(home, new))
+            relocate_file(tx, old=key_of(home, old), new=key_of(home, new))
 
 
 def check_quarantine(database: Database, run: DirectoryRun) -> Path:
@@ -183,7 +184,7 @@ def _strike_out(runtime: Runtime, database: Database, run: DirectoryRun, damaged
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
     for file in files:
-        path = _located(runtime.settings.home, file.path)
+        path = _located(runtime.settings.home, file.file_key)
         if path is not None and (found := identity_of(path)) is not None and found in damaged:
             with runtime.raw_db.write() as tx:
                 discard_file(tx, file.id)

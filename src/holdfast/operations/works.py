@@ -32,9 +32,9 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
 from holdfast.steps import FileStep
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import stored_file
 from holdfast.warc import queries as files
-from holdfast.warc.outfile import SealedFile
+from holdfast.warc.queries import SealedRow
 from holdfast.warc.verify import verify_file
 from holdfast.withdrawals.hiding import restore_withdrawals
 
@@ -221,21 +221,21 @@ def _verify_one(context: OperationContext, file_id: int, found: dict[str, Any], 
     if row is None:
         return
     found["files"] += 1
-    found["bytes"] += row.size
+    found["bytes"] += row.sealed.size
     found["records"] += records
     found[state] += 1
     room = _LISTED - len(found["problems"])
     found["problems"] += [
-        {"file": file_id, "name": row.path.name, "kind": kind, "detail": why} for kind, why in problems
+        {"file": file_id, "name": row.file_key.name, "kind": kind, "detail": why} for kind, why in problems
     ][:room]
 
 
-def _row_now(context: OperationContext, file_id: int) -> SealedFile | None:
+def _row_now(context: OperationContext, file_id: int) -> SealedRow | None:
     with context.runtime.raw_db.read() as tx:
-        return files.still_sealed(tx, file_id)
+        return files.sealed_file(tx, file_id)
 
 
-def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> tuple[str, list[tuple[str, str]], int]:
+def _look_at(context: OperationContext, row: SealedRow, *, quick: bool) -> tuple[str, list[tuple[str, str]], int]:
     """Return ok, damaged or missing; the problems, by kind; and the number of records read."""
 
     def advance(count: int) -> None:
@@ -244,19 +244,19 @@ def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> tupl
 
     # An unavailable database is not a problem of the file: nothing here uses the database.
     try:
-        path = locate(context.settings.home, str(row.path))
+        file, sealed = stored_file(context.settings.home, row.file_key), row.sealed
         if quick:
-            size = path.stat().st_size
-            wrong = [("size", f"it has {size:,} bytes and was sealed with {row.size:,}")] if size != row.size else []
+            size = file.size()
+            wrong = [("size", f"it has {size:,} bytes and was sealed with {sealed.size:,}")] * (size != sealed.size)
             return "damaged" if wrong else "ok", wrong, 0
-        report = verify_file(path, row, advance)
+        report = verify_file(file, sealed, advance)
         problems = [(one.kind, f"at {one.offset}: {one.detail}") for one in report.problems[:5]]
         return "ok" if report.ok else "damaged", problems, report.records
-    except (NotFound, FileNotFoundError):
+    except NotFound:
         return "missing", [("missing", "it is not where its row says")], 0
     except Interrupted:
         raise
-    except (Unavailable, Invalid, OSError) as exc:
+    except (Unavailable, Invalid) as exc:
         return "damaged", [("unreadable", str(exc))], 0
 
 

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.errors import HoldfastError, NotFound
-from holdfast.index.queries import open_stored, path_of
+from holdfast.errors import HoldfastError, NotFound, Unavailable
+from holdfast.index.queries import file_of, open_stored
 from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible
 
@@ -116,8 +116,8 @@ def _check_files(session: Session, home: Path, found: Replayable) -> None:
     for file in session.scalars(sealed.order_by(WarcFile.id)).all():
         found.files += 1
         try:
-            size = path_of(session, home, file.id).stat().st_size
-        except (OSError, NotFound):
+            size = file_of(session, home, file.id).size()
+        except (NotFound, Unavailable):
             found.add_fault(Fault.FILE_MISSING, file.path)
             continue
         if file.size is not None and size != file.size:

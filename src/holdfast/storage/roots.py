@@ -1,8 +1,8 @@
 """Permitted locations of WARC files: below the data directory, or below a folder that an operator recorded there.
 
-A row of the database has a file's path, and a database may be restored from elsewhere or tampered with: any
-other location is rejected before the file is opened. The folders are listed in a file beside the database, not
-in it.
+A row of the database has a file's store and key, and a database may be restored from elsewhere or tampered with:
+any other location is rejected before the file is opened. The folders are listed in a file beside the database,
+not in it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import fcntl
 import json
 import os
 import re
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.storage.disk import disk_error, write_whole
+from holdfast.storage.folder import FolderStore
+from holdfast.storage.store import FileKey, StoredFile
 
 ROOTS = "warc-roots.json"
 _TYPE = "holdfast-warc-roots"
-_CAPTURES = "warcs"
+CAPTURES = "warcs"
 _NAME = re.compile(r"\.w?arc(?:\.gz|\.zst)?(?:\.open)?$", re.IGNORECASE)
 
 
@@ -37,7 +40,7 @@ class StrayFile(NotFound):
 
 def link_captures(home: Path, root: Path) -> None:
     """Make the folder of captures a link to `root`, created if missing; raise Invalid if captures are elsewhere."""
-    place, root = home / _CAPTURES, root.resolve()
+    place, root = home / CAPTURES, root.resolve()
     # An unmounted target leaves a dangling link, which is valid: the sentinel file decides (`open_store`).
     if place.resolve() == root:
         return
@@ -56,36 +59,73 @@ def link_captures(home: Path, root: Path) -> None:
         raise Invalid(f"HOLDFAST_WARC_ROOT: cannot use {root}: {exc.strerror}; choose another folder") from exc
 
 
-def locate(home: Path, stored: str) -> Path:
-    """Return the path for a row's name; raise StrayFile if it is not permitted. The file need not exist."""
-    path, top = Path(stored), home.resolve()
-    # Otherwise a row could make replay serve any file that this user can read.
-    if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
-        raise StrayFile(stored)
-    # Resolve links first: one below the data directory or a recorded folder may point elsewhere. The folder of captures
-    # itself may be a link: operators move it to a larger disk that way.
-    real = (top / path).resolve()
-    if any(real.is_relative_to(root) for root in (top, (top / _CAPTURES).resolve(), *recorded_roots(home))):
-        return real
-    raise StrayFile(stored)
+def stored_file(home: Path, key: FileKey) -> StoredFile:
+    """Return a WARC file by its row; raise StrayFile if its place is not permitted. The file need not exist.
 
-
-def relative(home: Path, path: Path) -> str:
-    """Return the name that a row stores for a file: relative to the data directory, so that it may be moved."""
-    home, path = home.resolve(), path.resolve()
-    return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
-
-
-def placed(home: Path, stored: str | None) -> Path | None:
-    """Return the path for a row's name if the file exists and is readable.
-
-    Return None without a row, if the file is gone, or if the path is not permitted.
+    Links are resolved, and their targets checked, whenever the file is opened or looked at.
     """
+    # Otherwise a row could make replay serve any file that this user can read.
+    if not _NAME.search(key.name) or not (key.location is None or key.location.startswith("/")):
+        raise StrayFile(str(key))
+    return StoredFile(_store(home, key.location), key)
+
+
+def local_path(home: Path, key: FileKey) -> Path:
+    """Return the path of a WARC file for work that only a local disk allows; raise StrayFile if it is not permitted."""
+    path = stored_file(home, key).local_path()
+    if path is None:
+        raise NotFound(f"{key} is not on a local disk")
+    return path
+
+
+def find_file(home: Path, key: FileKey | None) -> StoredFile | None:
+    """Return a WARC file by its row if it exists; None without a row, or if its place is not permitted."""
     try:
-        path = None if stored is None else locate(home, stored)
-        return path if path is not None and path.is_file() else None
-    except (StrayFile, OSError):
+        if key is None:
+            return None
+        file = stored_file(home, key)
+        file.size()
+        return file
+    except (NotFound, Unavailable, OSError):
         return None
+
+
+def key_of(home: Path, path: Path) -> FileKey:
+    """Return what a row stores for a file: below the data directory its key there, so that it may be moved.
+
+    Each folder elsewhere is a store of its own, so that a file has one key, whichever folders are recorded.
+    """
+    return plain_key(home.resolve(), path.resolve())
+
+
+def plain_key(home: Path, path: Path) -> FileKey:
+    """Return the key of a file whose links are resolved already."""
+    if path.is_relative_to(home):
+        return FileKey(path.relative_to(home).as_posix())
+    return FileKey(path.name, str(path.parent))
+
+
+def stores(home: Path) -> Iterator[FolderStore]:
+    """Yield the store of the data directory, and those of the recorded folders."""
+    yield _store(home, None)
+    for root in recorded_roots(home):
+        yield _store(home, str(root))
+
+
+def _store(home: Path, location: str | None) -> FolderStore:
+    return FolderStore(
+        home.resolve() if location is None else Path(location),
+        partial(_permitted, home),
+        lambda key: StrayFile(str(FileKey(key, location))),
+    )
+
+
+def _permitted(home: Path) -> Iterator[Path]:
+    top = home.resolve()
+    yield top
+    # The folder of captures itself may be a link: operators move it to a larger disk that way.
+    yield (top / CAPTURES).resolve()
+    yield from recorded_roots(home)
 
 
 def may_lie_at(path: Path) -> bool:

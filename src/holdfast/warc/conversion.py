@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from holdfast.errors import Invalid
 from holdfast.gzip_streams import gzipped
+from holdfast.storage.folder import AnyFile
 from holdfast.warc import outfile
 from holdfast.warc.member import (
     MAGIC,
@@ -364,24 +365,24 @@ def _append(out: OutFile, raw: PlainRecord) -> None:
 _PIECE_BYTES = 1 << 16
 
 
-def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
+def record_pieces(file: AnyFile, offset: int) -> Iterator[bytes]:
     """Yield the record at an offset, uncompressed with its closing line breaks: a valid WARC file.
 
     Raise DamagedWarc without a complete record there. If a member holds several records, yield all of them.
     """
-    with open_record_at(path, offset) as record:
+    with open_record_at(file, offset) as record:
         content_length = record.head.content_length
-    with open_source(path) as source:
+    with open_source(file) as source:
         try:
             yield from compressed_pieces(source, offset) or _plain(source, offset, content_length)
         except BadBytes as bad:
             raise DamagedWarc(offset, bad.kind, bad.detail) from bad
 
 
-def packed_record(path: Path, offset: int) -> bytes:
+def packed_record(file: AnyFile, offset: int) -> bytes:
     """Return the record as one gzip member; raise Invalid if it is larger than 256 MB."""
     packer, ready, size = Packer(), list[bytes](), 0
-    for piece in record_pieces(path, offset):
+    for piece in record_pieces(file, offset):
         size += len(piece)
         if size > 256 << 20:
             raise Invalid("the record is too large for one piece; write it uncompressed, to a name ending in .warc")

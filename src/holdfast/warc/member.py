@@ -6,20 +6,20 @@ every flipped bit is detected without a manifest, and a reader can skip a member
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import zstandard
 from deflate import deflate_compress
 from isal import isal_zlib
 from isal.isal_zlib import crc32
 
-from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.errors import Invalid
 from holdfast.gzip_streams import GZIP, RAW, InflateBudget
+from holdfast.storage.folder import AnyFile, open_file
+from holdfast.storage.store import BlobReader
 from holdfast.warc.payload import ZSTD_MAX_WINDOW
 
 _WINDOW_BYTES = 256 * 1024
@@ -27,11 +27,11 @@ _READ_BYTES = 64 * 1024
 
 
 class ByteSource:
-    """Random and sequential reads of one file, limited to its size when opened. Memory: one window."""
+    """Random and sequential reads of one blob. Memory: one window."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self.size = os.fstat(fd).st_size
+    def __init__(self, reader: BlobReader) -> None:
+        self._read = reader.read
+        self.size = reader.size
         self._window = b""
         self._start = 0
 
@@ -64,30 +64,15 @@ class ByteSource:
             at = self._start + len(self._window) - len(needle) + 1
         return None
 
-    def _read(self, offset: int, count: int) -> bytes:
-        # Read up to the size when opened: a crawl may append to an open file meanwhile.
-        count = min(count, self.size - offset)
-        if count <= 0:
-            return b""
-        try:
-            return os.pread(self._fd, count, offset)
-        except OSError as exc:
-            raise Unavailable(f"cannot read at {offset}: {exc.strerror}; check the disk") from exc
-
 
 @contextmanager
-def open_source(path: Path) -> Iterator[ByteSource]:
+def open_source(file: AnyFile) -> Iterator[ByteSource]:
     """Open a file for reading; raise NotFound or Unavailable."""
+    reader = open_file(file)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as exc:
-        raise NotFound(f"there is no file {path}") from exc
-    except OSError as exc:
-        raise Unavailable(f"cannot open {path}: {exc.strerror}") from exc
-    try:
-        yield ByteSource(fd)
+        yield ByteSource(reader)
     finally:
-        os.close(fd)
+        reader.close()
 
 
 MAGIC = b"\x1f\x8b\x08"

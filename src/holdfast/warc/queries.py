@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.db.raw import Row, Transaction
+from holdfast.storage.store import FileKey, store_name
 from holdfast.warc.outfile import SealedFile
 
 
 class FileRow(NamedTuple):
     id: int
     execution_id: int
-    path: str
-    """Relative to the data directory if the file is inside it."""
+    file_key: FileKey
     state: str
     size: int | None
     """None, like the count, until the file is sealed."""
@@ -22,19 +22,38 @@ class FileRow(NamedTuple):
     repaired: bool
 
 
-_FILE = "SELECT f.id, f.execution_id, f.path, f.state, f.size, f.record_count, f.repaired FROM warc_files f"
+FILE_KEY = "f.key, (SELECT location FROM stores WHERE name = f.store)"
+"""The columns of a FileKey, in a query of `warc_files f`."""
+HOME = "home"
+"""Name of the store that is the data directory; it has no row."""
+_FILE = f"SELECT f.id, f.execution_id, {FILE_KEY}, f.state, f.size, f.record_count, f.repaired FROM warc_files f"  # noqa: S608 - our own columns
 
 
 def _rows(rows: Sequence[Row]) -> list[FileRow]:
-    return [FileRow._make((*row[:-1], bool(row[-1]))) for row in rows]
+    return [FileRow._make((*row[:2], FileKey(row[2], row[3]), *row[4:-1], bool(row[-1]))) for row in rows]
 
 
-def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, path: str, now: int) -> int:
+def _store(tx: Transaction, location: str | None) -> str:
+    """Return the name of the store at a location, which is registered on first use."""
+    if location is None:
+        return HOME
+    tx.execute(
+        "INSERT INTO stores(name, location) VALUES (?, ?) ON CONFLICT DO NOTHING", (store_name(location), location)
+    )
+    return str(tx.execute("SELECT name FROM stores WHERE location = ?", (location,))[0][0])
+
+
+def _find_store(tx: Transaction, location: str | None) -> str | None:
+    rows = [(HOME,)] if location is None else tx.execute("SELECT name FROM stores WHERE location = ?", (location,))
+    return str(rows[0][0]) if rows else None
+
+
+def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, key: FileKey, now: int) -> int:
     """Register a file before it is created; return its id."""
     rows = tx.execute(
-        "INSERT INTO warc_files(execution_id, owner_id, path, state, created_at)"
-        " VALUES (?, ?, ?, 'open', ?) RETURNING id",
-        (execution_id, owner_id, path, now),
+        "INSERT INTO warc_files(execution_id, owner_id, store, key, state, created_at)"
+        " VALUES (?, ?, ?, ?, 'open', ?) RETURNING id",
+        (execution_id, owner_id, _store(tx, key.location), key.key, now),
     )
     return int(rows[0][0])
 
@@ -54,8 +73,8 @@ def _sealed_columns(sealed: SealedFile) -> tuple[int, str, int, int]:
 
 
 def discard_file(tx: Transaction, file_id: int) -> None:
-    """Record that a file is gone: empty, or its execution was discarded. Its path can be used again."""
-    tx.execute("UPDATE warc_files SET state = 'discarded', path = path || '#' || id WHERE id = ?", (file_id,))
+    """Record that a file is gone: empty, or its execution was discarded. Its key can be used again."""
+    tx.execute("UPDATE warc_files SET state = 'discarded', key = key || '#' || id WHERE id = ?", (file_id,))
 
 
 def open_files(tx: Transaction, *, owner_id: int) -> list[FileRow]:
@@ -69,10 +88,11 @@ def stray_files(tx: Transaction) -> list[FileRow]:
     return _rows(tx.execute(f"{_FILE} {where}"))
 
 
-def path_of(tx: Transaction, file_id: int) -> str | None:
-    """Return the path of a file, unless it was discarded."""
-    rows = tx.execute("SELECT path FROM warc_files WHERE id = ? AND state <> 'discarded'", (file_id,))
-    return str(rows[0][0]) if rows else None
+def key_of_file(tx: Transaction, file_id: int) -> FileKey | None:
+    """Return the key of a file, unless it was discarded."""
+    asked = f"SELECT {FILE_KEY} FROM warc_files f WHERE f.id = ? AND f.state <> 'discarded'"  # noqa: S608 - our own columns
+    rows = tx.execute(asked, (file_id,))
+    return FileKey(*rows[0]) if rows else None
 
 
 def files_of(tx: Transaction, *, execution_id: int) -> list[FileRow]:
@@ -88,26 +108,29 @@ def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
 
 
 def insert_imported(
-    tx: Transaction, sealed: SealedFile, *, origin: tuple[str, str], execution_id: int, now: int
+    tx: Transaction, key: FileKey, sealed: SealedFile, *, origin: tuple[str, str], execution_id: int, now: int
 ) -> int:
     """Register an imported file that is already in place, sealed from the start; return its id.
 
     `origin` is the path of its original, or its place in a package, and the SHA-256 there.
     """
     rows = tx.execute(
-        "INSERT INTO warc_files(execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
-        " sealed_at, origin, origin_sha256) VALUES (?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (execution_id, str(sealed.path), *_sealed_columns(sealed), False, now, now, *origin),
+        "INSERT INTO warc_files(execution_id, store, key, state, size, sha256, crc32, record_count, repaired,"
+        " created_at, sealed_at, origin, origin_sha256)"
+        " VALUES (?, ?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (execution_id, _store(tx, key.location), key.key, *_sealed_columns(sealed), False, now, now, *origin),
     )
     return int(rows[0][0])
 
 
-def restore_file(tx: Transaction, file_id: int, sealed: SealedFile, *, execution_id: int, now: int) -> None:
-    """Register a sealed file under its former id; do nothing if a row has this id or path already."""
+def restore_file(
+    tx: Transaction, file_id: int, key: FileKey, sealed: SealedFile, *, execution_id: int, now: int
+) -> None:
+    """Register a sealed file under its former id; do nothing if a row has this id or key already."""
     tx.execute(
-        "INSERT INTO warc_files(id, execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
-        " sealed_at) VALUES (?, ?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (file_id, execution_id, str(sealed.path), *_sealed_columns(sealed), False, now, now),
+        "INSERT INTO warc_files(id, execution_id, store, key, state, size, sha256, crc32, record_count, repaired,"
+        " created_at, sealed_at) VALUES (?, ?, ?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (file_id, execution_id, _store(tx, key.location), key.key, *_sealed_columns(sealed), False, now, now),
     )
 
 
@@ -127,14 +150,14 @@ def is_of_other_members(tx: Transaction, file_id: int, *, execution_id: int) -> 
     return bool(rows)
 
 
-def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> list[tuple[int, str]]:
-    """Return (id, path) of the rows that have one of these ids or paths; pass only some hundred per call."""
+def stored_files(tx: Transaction, ids: Sequence[int], keys: Sequence[FileKey]) -> dict[int, FileKey]:
+    """Return the rows that have one of these ids or keys, in any store; pass only some hundred per call."""
     rows = tx.execute(
-        f"SELECT id, path FROM warc_files WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - question marks
-        f" OR path IN ({', '.join('?' * len(paths))}) ORDER BY id",
-        [*ids, *paths],
+        f"SELECT f.id, {FILE_KEY} FROM warc_files f WHERE f.id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - question marks
+        f" OR f.key IN ({', '.join('?' * len(keys))}) ORDER BY f.id",
+        [*ids, *(one.key for one in keys)],
     )
-    return [(int(row[0]), str(row[1])) for row in rows]
+    return {int(row[0]): FileKey(row[1], row[2]) for row in rows}
 
 
 def read_all_again(tx: Transaction, *, source: str | None) -> int:
@@ -149,13 +172,13 @@ def read_all_again(tx: Transaction, *, source: str | None) -> int:
     return len(rows)
 
 
-def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
-    """Return the sealed file at this path or with these bytes, imported or our own."""
+def known_file(tx: Transaction, *, key: FileKey | None = None, sha256: str = "") -> int | None:
+    """Return the sealed file with this key or with these bytes, imported or our own."""
     rows = tx.execute(
         # Search by the digests of original and copy: a rewritten file has other bytes than its original.
-        "SELECT id FROM warc_files WHERE state = 'sealed' AND (path = ? OR origin_sha256 = ? OR sha256 = ?)"
-        " ORDER BY id LIMIT 1",
-        (path, sha256, sha256),
+        "SELECT id FROM warc_files WHERE state = 'sealed'"
+        " AND ((key = ? AND store = ?) OR origin_sha256 = ? OR sha256 = ?) ORDER BY id LIMIT 1",
+        (key and key.key, key and _find_store(tx, key.location), sha256, sha256),
     )
     return int(rows[0][0]) if rows else None
 
@@ -169,18 +192,29 @@ def source_of_file(tx: Transaction, file_id: int) -> str:
     return str(rows[0][0])
 
 
-def sealed_file(tx: Transaction, file_id: int) -> tuple[SealedFile, str | None]:
-    """Return a sealed file as recorded in its row, and its origin if it was imported."""
-    rows = tx.execute("SELECT path, size, sha256, crc32, record_count, origin FROM warc_files WHERE id = ?", (file_id,))
-    path, size, sha256, crc, records, origin = rows[0]
-    return SealedFile(path=Path(path), size=size, sha256=sha256, crc32=crc, record_count=records or 0), origin
+class SealedRow(NamedTuple):
+    """A sealed file as recorded in its row."""
+
+    file_key: FileKey
+    sealed: SealedFile
+    """Its path is the one that users see."""
+    origin: str | None
+    """Where it was imported from."""
 
 
-def still_sealed(tx: Transaction, file_id: int) -> SealedFile | None:
-    """Return a sealed file as recorded in its row now; None if it is no longer sealed, for example discarded."""
-    if not tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND state = 'sealed'", (file_id,)):
+def sealed_file(tx: Transaction, file_id: int) -> SealedRow | None:
+    """Return a sealed file; None if it is no longer sealed, for example discarded."""
+    rows = tx.execute(
+        f"SELECT {FILE_KEY}, f.size, f.sha256, f.crc32, f.record_count, f.origin FROM warc_files f"  # noqa: S608 - our own columns
+        " WHERE f.id = ? AND f.state = 'sealed'",
+        (file_id,),
+    )
+    if not rows:
         return None
-    return sealed_file(tx, file_id)[0]
+    key, location, size, sha256, crc, records, origin = rows[0]
+    file_key = FileKey(key, location)
+    sealed = SealedFile(path=Path(str(file_key)), size=size, sha256=sha256, crc32=crc, record_count=records or 0)
+    return SealedRow(file_key, sealed, origin)
 
 
 def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
@@ -218,7 +252,7 @@ def files_without_span(tx: Transaction, *, limit: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def relocate_file(tx: Transaction, *, old: str, new: str) -> bool:
-    """Record the new name of an unchanged sealed file; return False if the old name is unknown."""
-    statement = "UPDATE warc_files SET path = ? WHERE path = ? AND state = 'sealed' RETURNING id"
-    return bool(tx.execute(statement, (new, old)))
+def relocate_file(tx: Transaction, *, old: FileKey, new: FileKey) -> bool:
+    """Record the new key of an unchanged sealed file; return False if the old key is unknown."""
+    statement = "UPDATE warc_files SET store = ?, key = ? WHERE key = ? AND store = ? AND state = 'sealed' RETURNING id"
+    return bool(tx.execute(statement, (_store(tx, new.location), new.key, old.key, _find_store(tx, old.location))))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 from holdfast.errors import Invalid
+from holdfast.storage.folder import AnyFile
 from holdfast.warc.member import (
     MAGIC,
     OWN_HEADER_BYTES,
@@ -221,7 +221,7 @@ class Record:
 
 
 def read_records(
-    path: Path, on_damage: OnDamage | None = None, pulse: Pulse | None = None, *, with_cut: bool = False
+    file: AnyFile, on_damage: OnDamage | None = None, pulse: Pulse | None = None, *, with_cut: bool = False
 ) -> Iterator[Record]:
     """Yield every complete record of a file, in order; `with_cut` also the last one if the file ends inside its block.
 
@@ -229,11 +229,11 @@ def read_records(
     is raised. `pulse` is called once per piece, even without a record. Raise NotFound or Unavailable if the file
     cannot be read.
     """
-    with open_source(path) as source:
+    with open_source(file) as source:
         walk = _Walk(source, on_damage, pulse, with_cut=with_cut)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
-        elif is_gzip(source, path.name):
+        elif is_gzip(source, file.name):
             yield from walk.members()
         elif is_zstd(source):
             yield from walk.frames()
@@ -242,12 +242,12 @@ def read_records(
 
 
 @contextmanager
-def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator[Record]:
+def open_record_at(file: AnyFile, offset: int, *, is_cut: bool = False) -> Iterator[Record]:
     """Open the record at this offset, with one seek.
 
     Raise DamagedWarc without a complete head there; reading a damaged block raises it too, unless `is_cut` is set.
     """
-    with open_source(path) as source:
+    with open_source(file) as source:
         try:
             feed = RecordStream(compressed_pieces(source, offset) or source.pieces(offset))
             length = own_length(source.at(offset, OWN_HEADER_BYTES)) or 0
@@ -260,21 +260,21 @@ def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator
             raise DamagedWarc(offset, bad.kind, bad.detail) from bad
 
 
-def read_record_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[RecordHead, bytes]:
+def read_record_at(file: AnyFile, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[RecordHead, bytes]:
     """Return the head and the whole block of a record; raise Invalid if it is longer than `limit` bytes."""
-    with open_record_at(path, offset) as record:
+    with open_record_at(file, offset) as record:
         return record.head, record.read(limit)
 
 
 _INFO_BYTES = 16_384
 
 
-def read_warcinfo(path: Path) -> dict[str, str]:
+def read_warcinfo(file: AnyFile) -> dict[str, str]:
     """Return the first fields of a file's warcinfo, names in lower case; empty if the file does not start with one.
 
     Raise DamagedWarc, NotFound or Unavailable if the file cannot be read.
     """
-    with open_record_at(path, 0) as record:
+    with open_record_at(file, 0) as record:
         text = b""
         # Many seeds make it long; the fields that identify the writer come first.
         for piece in record.block() if record.head.type == "warcinfo" else ():
@@ -285,13 +285,13 @@ def read_warcinfo(path: Path) -> dict[str, str]:
     return {name.strip().lower(): value.strip()[:1000] for name, colon, value in lines if colon}
 
 
-def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[HttpHead, bytes]:
+def read_response_at(file: AnyFile, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[HttpHead, bytes]:
     """Return the HTTP head and the transfer-decoded body of a response; raise Invalid for other records."""
-    with open_record_at(path, offset) as record:
+    with open_record_at(file, offset) as record:
         if record.head.type not in ("response", "revisit"):
-            raise Invalid(f"the record at {offset} of {path.name} is no response but a {record.head.type}")
+            raise Invalid(f"the record at {offset} of {file.name} is no response but a {record.head.type}")
         if record.head.content_length > limit:
-            raise Invalid(f"the response at {offset} of {path.name} has more than {limit} bytes")
+            raise Invalid(f"the response at {offset} of {file.name} has more than {limit} bytes")
         head, payload = record.http()
         return head, b"".join(payload)
 

@@ -27,6 +27,7 @@ from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
 from holdfast.storage.disk import digests_of, disk_error, sync_directory, synced
+from holdfast.storage.folder import LocalFile
 from holdfast.values import dataclass
 from holdfast.warc.member import (
     OWN_HEADER_BYTES,
@@ -329,7 +330,7 @@ def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption |
         # old name.
         path.rename(_free_name(sealed, ".bad"))
         return _take_over(sealed)
-    source = ByteSource(fd)
+    source = ByteSource(LocalFile(fd))
     report = scan(source, path)
     if not report.kept:
         report.bad = _free_name(sealed, ".bad")

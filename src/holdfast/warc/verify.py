@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.storage.disk import digests_of
+from holdfast.storage.folder import AnyFile
 from holdfast.warc.member import (
     OWN_HEADER_BYTES,
     OWN_PREFIX,
@@ -64,8 +64,8 @@ class RecordProblem(NamedTuple):
 class VerifyReport:
     """The findings in one file. Problems make it invalid; notes are informative."""
 
-    def __init__(self, path: Path, size: int) -> None:
-        self.path, self.bytes = path, size
+    def __init__(self, size: int) -> None:
+        self.bytes = size
         self.records = 0
         self.problem_count = 0
         self.problems: list[RecordProblem] = []
@@ -238,18 +238,18 @@ def _ignore(_count: int) -> None:
     return None
 
 
-def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _ignore) -> VerifyReport:
+def verify_file(file: AnyFile, expected: SealedFile | None = None, advance: Advance = _ignore) -> VerifyReport:
     """Verify a `.warc.gz`, `.warc` or `.warc.zst` file, and compare it with its manifest entry if given.
 
     A cut exactly between two records leaves a valid file: only the manifest reveals it. Raise NotFound or
     Unavailable if the file cannot be opened or read.
     """
-    with open_source(path) as source:
-        findings = VerifyReport(path, source.size)
+    with open_source(file) as source:
+        findings = VerifyReport(source.size)
         verifier = _Verifier(source, findings, advance)
         if source.size == 0:
             findings.problem(0, "empty_file", "there is nothing in it")
-        elif is_gzip(source, path.name):
+        elif is_gzip(source, file.name):
             verifier.members()
         elif is_zstd(source):
             verifier.frames()

@@ -28,7 +28,8 @@ from holdfast.jobs.store import OWN
 from holdfast.noise.classifier import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
-from holdfast.storage.roots import StrayFile, locate, relative
+from holdfast.storage.roots import StrayFile, key_of, local_path
+from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from holdfast.worker.background import BackgroundContext
 from holdfast.zimit.errors import StoreMissing
@@ -142,12 +143,12 @@ class AfterCrawl:
     def _is_there(self, warc_file_id: int) -> bool:
         """Return whether the folder of a file exists; if its storage is unreachable, the file waits, not fails."""
         with self._context.runtime.raw_db.read() as tx:
-            stored = files.path_of(tx, warc_file_id)
-        return stored is not None and self._has_folder(stored)
+            key = files.key_of_file(tx, warc_file_id)
+        return key is not None and self._has_folder(key)
 
-    def _has_folder(self, stored: str) -> bool:
+    def _has_folder(self, key: FileKey) -> bool:
         try:
-            return locate(self._context.runtime.settings.home, stored).parent.is_dir()
+            return local_path(self._context.runtime.settings.home, key).parent.is_dir()
         except StrayFile:
             # No file may lie outside the archive: the reader reports it.
             return True
@@ -189,7 +190,7 @@ class AfterCrawl:
             return True
         return (lost := self._lost(found, waiting)) is not None and self._conclude(found, lost)
 
-    def _files(self, found: ToIndex) -> tuple[dict[int, str], dict[int, str]]:
+    def _files(self, found: ToIndex) -> tuple[dict[int, FileKey], dict[int, FileKey]]:
         with self._context.database.read() as session:
             return file_states(session, execution_id=found.execution_id)[:2]
 
@@ -227,17 +228,17 @@ class AfterCrawl:
             *(one.error for one in importer.run(new) if one.error is not None),
         ]
 
-    def _is_elsewhere(self, found: ToIndex, stored: str) -> bool:
+    def _is_elsewhere(self, found: ToIndex, key: FileKey) -> bool:
         """Return whether a silent machine has a file: its folder is missing, and the run did not create it here."""
-        if found.directory is None or self._has_folder(stored):
+        if found.directory is None or self._has_folder(key):
             return False
         # A run taken over by this machine has its earlier files in another folder; its own may be on a lost mount.
-        own = relative(self._context.runtime.settings.home, Path(found.output_dir))
-        return found.directory != self._directory or not Path(stored).is_relative_to(own)
+        own = key_of(self._context.runtime.settings.home, Path(found.output_dir))
+        return found.directory != self._directory or not key.is_below(own)
 
-    def _lost(self, found: ToIndex, waiting: Mapping[int, str]) -> list[int] | None:
+    def _lost(self, found: ToIndex, waiting: Mapping[int, FileKey]) -> list[int] | None:
         """Seal files that a dead process left open; return the lost files, None if one may still become readable."""
-        away = [number for number, stored in waiting.items() if self._is_elsewhere(found, stored)]
+        away = [number for number, key in waiting.items() if self._is_elsewhere(found, key)]
         if len(away) < len(waiting):
             return None
         with self._context.database.read() as session:
@@ -250,7 +251,7 @@ class AfterCrawl:
         # A live process may be sealing one of them now.
         if len(lost) < len(still_written):
             return None
-        missing = [f"{Path(waiting[away[0]]).parent} {_SILENT} (files: {len(away)})"] if away else []
+        missing = [f"{Path(str(waiting[away[0]])).parent} {_SILENT} (files: {len(away)})"] if away else []
         self._refused.setdefault(found.execution_id, []).extend((*lost.values(), *missing))
         return [*lost, *away]
 

@@ -15,6 +15,7 @@ from fastwarc.warc import ArchiveIterator
 from holdfast.clock import SystemClock, to_micros
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
+from holdfast.storage.roots import key_of
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter
@@ -232,8 +233,8 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
         living = OwnerProcess(raw_db, clock, run=RunFile(crawler.home / "run"), kind="process", execution_id=1)
         sealed_path = stale[0].with_name("living.warc.gz")
         with raw_db.write() as tx:
-            path = str(sealed_path.relative_to(crawler.home))
-            file_id = files.insert_file(tx, execution_id=1, owner_id=living.id, path=path, now=to_micros(clock.now()))
+            key = key_of(crawler.home, sealed_path)
+            file_id = files.insert_file(tx, execution_id=1, owner_id=living.id, key=key, now=to_micros(clock.now()))
         writer = WarcWriter.create(sealed_path.parent, "living", file_id, {}, clock)
         request.addfinalizer(writer.abandon)
         before = writer.path.read_bytes()

@@ -61,7 +61,7 @@ def _facts(home: Path) -> list[tuple[Any, ...]]:
 def _in_files(home: Path) -> set[int]:
     """Return the ids that the files themselves give, by another reader."""
     ids = set()
-    for file_id, path in _rows(home, "SELECT id, path FROM warc_files WHERE state = 'sealed'"):
+    for file_id, path in _rows(home, "SELECT id, key FROM warc_files WHERE state = 'sealed'"):
         with (home / path).open("rb") as stream:
             for ordinal, record in enumerate(ArchiveIterator(stream, parse_http=False)):
                 if record.headers["WARC-Type"] in ("response", "revisit", "resource"):
@@ -151,7 +151,7 @@ def test_an_import_that_is_killed_is_taken_up_by_the_same_command(tmp_path: Path
         command, env={**crawler.variables, "HOLDFAST_FAILPOINT": f"{place}:kill"}, check=False, capture_output=True
     )
     assert died.returncode == -signal.SIGKILL
-    for row in _rows(home, "SELECT path FROM warc_files"):
+    for row in _rows(home, "SELECT key FROM warc_files"):
         assert (home / row[0]).is_file(), "a row points at bytes that are not there"
 
     done = json.loads(crawler.run("import", str(foreign), "--source", "again", "--json").stdout)
@@ -159,6 +159,6 @@ def test_an_import_that_is_killed_is_taken_up_by_the_same_command(tmp_path: Path
     assert [one["error"] for one in done["files"]] == [None]
     assert _rows(home, "SELECT COUNT(*) FROM warc_files") == [(1,)]
     assert {row[0] for row in _rows(home, "SELECT id FROM snapshots")} == _in_files(home)
-    (path,) = _rows(home, "SELECT path FROM warc_files")[0]
+    (path,) = _rows(home, "SELECT key FROM warc_files")[0]
     listed = read_manifest((home / path).parent)
     assert {file_id: sealed.path.name for file_id, sealed in listed.items()} == {1: Path(path).name}

@@ -30,7 +30,7 @@ def _spec(places: dict[str, int], folder: Path) -> str:
 def _orphans(crawler: Crawler) -> int:
     """Return how many captures of pages no row points to."""
     pointed = {(row[0], row[1]) for row in rows(crawler, "SELECT warc_file_id, warc_offset FROM page_crawls")}
-    ids = {Path(path).name: number for number, path in rows(crawler, "SELECT id, path FROM warc_files")}
+    ids = {Path(path).name: number for number, path in rows(crawler, "SELECT id, key FROM warc_files")}
     found = 0
     for path in crawler.warcs():
         with path.open("rb") as stream:

@@ -40,7 +40,7 @@ def test_only_a_file_where_ours_may_lie_is_read(tmp_path: Path, stored: str, is_
                 " VALUES (1,1,1,'completed','{}','x',0,0)"
             )
             tx.execute(
-                "INSERT INTO warc_files(id,execution_id,path,state,created_at) VALUES (1,1,?,'sealed',?)",
+                "INSERT INTO warc_files(id,execution_id,key,state,created_at) VALUES (1,1,?,'sealed',?)",
                 (stored.format(outside=outside), to_micros(now)),
             )
         originals = Originals(raw_db, home)
@@ -79,7 +79,7 @@ def test_no_other_source_refers_to_what_is_for_members(
                     (number, number),
                 )
             tx.execute(
-                "INSERT INTO warc_files(id,execution_id,path,state,created_at) VALUES (1,1,'a.warc.gz','sealed',0)"
+                "INSERT INTO warc_files(id,execution_id,key,state,created_at) VALUES (1,1,'a.warc.gz','sealed',0)"
             )
         originals = Originals(raw_db, tmp_path, execution)
         original = Original(record_id="r", url="http://a.test/", captured_at=now, payload_digest="sha256:0",

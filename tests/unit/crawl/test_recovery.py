@@ -18,7 +18,7 @@ from holdfast.index.indexer import INDEX_VERSION, Indexer, index_pending
 from holdfast.index.leases import FileLease, ReadProgress, claim
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
-from holdfast.storage.roots import relative
+from holdfast.storage.roots import key_of
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
@@ -46,10 +46,10 @@ class Dead:
 
     def register(self) -> None:
         with self._runtime.raw_db.write() as tx:
-            path = relative(self._runtime.settings.home, self.path)
+            key = key_of(self._runtime.settings.home, self.path)
             now = to_micros(self._clock.now())
             self.file_id = files.insert_file(
-                tx, execution_id=self._execution_id, owner_id=self._owner.id, path=path, now=now
+                tx, execution_id=self._execution_id, owner_id=self._owner.id, key=key, now=now
             )
 
     def write(self) -> RecordRef:
@@ -246,7 +246,7 @@ def test_a_row_that_names_a_strange_place_is_left_and_told(runtime: Runtime, dea
     torn = open_path.read_bytes()
     strange.with_name("strange.warc.gz.open").write_bytes(torn)
     with runtime.raw_db.write() as tx:
-        tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (str(strange), dead.file_id))
+        tx.execute("UPDATE warc_files SET key = ? WHERE id = ?", (str(strange), dead.file_id))
     dead.die()
 
     report = recover(runtime)
@@ -264,7 +264,7 @@ def test_what_is_discarded_is_removed_only_where_files_of_ours_may_lie(runtime: 
     with runtime.raw_db.write() as tx:
         for path in (strange, ours):
             path.write_bytes(b"content")
-            files.insert_file(tx, execution_id=1, owner_id=1, path=relative(runtime.settings.home, path), now=0)
+            files.insert_file(tx, execution_id=1, owner_id=1, key=key_of(runtime.settings.home, path), now=0)
 
     assert discard(runtime, 1) == 2
 

@@ -11,6 +11,7 @@ from holdfast.crawl.stopping import Stops
 from holdfast.crawl.supervisor import Supervisor
 from holdfast.jobs import executions
 from holdfast.jobs.executions import read_ending
+from holdfast.storage.store import FileKey
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
 from holdfast.worker.native import frontier_for
@@ -138,7 +139,9 @@ def test_a_retry_asks_for_everything_again_where_files_with_captures_were_struck
         first, retry = _retried(made)
         with made.runtime.raw_db.write() as tx:
             owner_id = tx.execute("SELECT max(id) FROM owners")[0][0]
-            file_id = files.insert_file(tx, execution_id=first, owner_id=owner_id, path="warcs/a.warc.gz", now=0)
+            file_id = files.insert_file(
+                tx, execution_id=first, owner_id=owner_id, key=FileKey("warcs/a.warc.gz"), now=0
+            )
             tx.execute("UPDATE page_crawls SET warc_file_id = ?, warc_offset = 0", (file_id,))
             files.discard_file(tx, file_id)
 

@@ -7,13 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage.roots import ROOTS, StrayFile, locate, may_lie_at, placed, record_root, recorded_roots
+from holdfast.storage.roots import (
+    ROOTS,
+    StrayFile,
+    find_file,
+    key_of,
+    local_path,
+    may_lie_at,
+    record_root,
+    recorded_roots,
+)
+from holdfast.storage.store import FileKey
 
 
 def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> None:
-    assert locate(tmp_path, "warcs/a/b.warc.gz") == tmp_path.resolve() / "warcs/a/b.warc.gz"
-    assert locate(tmp_path, "warcs/a.WARC.GZ.open").name == "a.WARC.GZ.open"
-    assert locate(tmp_path, str(tmp_path / "warcs/a.warc")) == tmp_path.resolve() / "warcs/a.warc"
+    assert local_path(tmp_path, FileKey("warcs/a/b.warc.gz")) == tmp_path.resolve() / "warcs/a/b.warc.gz"
+    assert local_path(tmp_path, FileKey("warcs/a.WARC.GZ.open")).name == "a.WARC.GZ.open"
+    assert local_path(tmp_path, FileKey("a.warc", str(tmp_path / "warcs"))) == tmp_path.resolve() / "warcs/a.warc"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +33,7 @@ def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> No
 )  # fmt: skip
 def test_any_other_place_is_refused(tmp_path: Path, stored: str) -> None:
     with pytest.raises(StrayFile, match="import --in-place"):
-        locate(tmp_path, stored)
+        local_path(tmp_path, FileKey(stored))
 
 
 def test_a_file_is_placed_only_where_it_lies_and_may_lie(tmp_path: Path) -> None:
@@ -32,9 +42,13 @@ def test_a_file_is_placed_only_where_it_lies_and_may_lie(tmp_path: Path) -> None
     for path in (home / "warcs/a.warc.gz", home / "notes.txt", stray):
         path.touch()
 
-    assert placed(home, "warcs/a.warc.gz") == home.resolve() / "warcs/a.warc.gz"
-    for stored in (None, "", "warcs/gone.warc.gz", "notes.txt", "../stray.warc.gz", str(stray), f"{'n' * 300}.warc"):
-        assert placed(home, stored) is None
+    found = find_file(home, FileKey("warcs/a.warc.gz"))
+    assert found is not None
+    assert found.local_path() == home.resolve() / "warcs/a.warc.gz"
+    for stored in ("", "warcs/gone.warc.gz", "notes.txt", "../stray.warc.gz", str(stray), f"{'n' * 300}.warc"):
+        assert find_file(home, FileKey(stored)) is None
+    assert find_file(home, None) is None
+    assert find_file(home, key_of(home, stray)) is None
 
 
 def test_a_recorded_folder_may_hold_files_and_its_neighbours_may_not(tmp_path: Path) -> None:
@@ -43,10 +57,10 @@ def test_a_recorded_folder_may_hold_files_and_its_neighbours_may_not(tmp_path: P
     (store / "deep").mkdir(parents=True)
     record_root(home, store)
 
-    assert locate(home, str(store / "deep/a.warc.gz")) == store.resolve() / "deep/a.warc.gz"
+    assert local_path(home, key_of(home, store / "deep/a.warc.gz")) == store.resolve() / "deep/a.warc.gz"
     for stray in (tmp_path / "a.warc.gz", tmp_path / "store2/a.warc.gz", store / "deep/passwords"):
         with pytest.raises(StrayFile):
-            locate(home, str(stray))
+            local_path(home, key_of(home, stray))
 
 
 def test_a_link_out_of_a_recorded_folder_leads_nowhere(tmp_path: Path) -> None:
@@ -58,7 +72,7 @@ def test_a_link_out_of_a_recorded_folder_leads_nowhere(tmp_path: Path) -> None:
     record_root(home, store)
 
     with pytest.raises(StrayFile):
-        locate(home, str(store / "x.warc"))
+        local_path(home, FileKey("x.warc", str(store)))
 
 
 def test_folders_are_kept_once_and_a_wider_one_stands_for_those_in_it(tmp_path: Path) -> None:
@@ -103,10 +117,10 @@ def test_a_link_out_of_the_data_directory_leads_nowhere(tmp_path: Path) -> None:
 
     for stored in ("warcs/away/x.warc", "warcs/x.warc"):
         with pytest.raises(StrayFile):
-            locate(home, stored)
-        assert placed(home, stored) is None
+            local_path(home, FileKey(stored))
+        assert find_file(home, FileKey(stored)) is None
     record_root(home, elsewhere)
-    assert locate(home, "warcs/away/x.warc") == elsewhere.resolve() / "x.warc"
+    assert local_path(home, FileKey("warcs/away/x.warc")) == elsewhere.resolve() / "x.warc"
 
 
 def test_the_folder_of_captures_may_itself_lead_to_a_larger_disk(tmp_path: Path) -> None:
@@ -116,6 +130,6 @@ def test_the_folder_of_captures_may_itself_lead_to_a_larger_disk(tmp_path: Path)
     (home / "warcs").symlink_to(disk)
     (disk / "a.warc.gz").touch()
 
-    assert locate(home, "warcs/a.warc.gz") == disk.resolve() / "a.warc.gz"
+    assert local_path(home, FileKey("warcs/a.warc.gz")) == disk.resolve() / "a.warc.gz"
     with pytest.raises(StrayFile):
-        locate(home, str(tmp_path / "elsewhere" / "a.warc.gz"))
+        local_path(home, key_of(home, tmp_path / "elsewhere" / "a.warc.gz"))

@@ -251,7 +251,7 @@ def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
     return IndexOverview(
         files={word: counts.get(word.value, 0) for word in IndexState},
         reading=[
-            from_row(FileIndexing, run, file=file.id, name=file.path.rpartition("/")[2], source=code)
+            from_row(FileIndexing, run, file=file.id, name=file.file_key.name, source=code)
             for run, file, code in latest_runs(session, limit=_READING)
             if run.finished_at is None
         ],

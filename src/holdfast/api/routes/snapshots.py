@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from pathlib import PurePath
 from typing import Annotated, NamedTuple
 
 from fastapi import Path, Query, Request
@@ -26,7 +25,7 @@ from holdfast.clock import digits14, from_micros
 from holdfast.crawl.signal_pages import PageStatus, SignalPageRow, SignalQuery, crawled_pages, find_pages, page_by_hash
 from holdfast.db.models import Snapshot
 from holdfast.errors import HoldfastError
-from holdfast.exports.queries import file_paths
+from holdfast.exports.queries import file_keys
 from holdfast.exports.selection import MOST_BYTES, pack_selection, rows_with_originals
 from holdfast.index.capture_queries import SNAPSHOT_DETAIL, latest_of_page, origin_of
 from holdfast.index.queries import StoredRecord, document_of, holding_of, open_stored, shown_text
@@ -63,7 +62,7 @@ from holdfast.replay.records import (
 from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.sources.queries import sources_by_id
-from holdfast.storage.roots import locate
+from holdfast.storage.roots import stored_file
 from holdfast.urls import parse, url_hash
 from holdfast.warc.reader import DamagedWarc, read_warcinfo
 from holdfast.wiring.archive import Archive
@@ -133,7 +132,7 @@ def provenance(
     setattr(request.state, FOR_MEMBERS, members_source(session, found.source_id, found.original_id) is not None)
     file, execution, job = origin_of(session, found)
     try:
-        info = read_warcinfo(locate(archive.home, file.path))
+        info = read_warcinfo(stored_file(archive.home, file.file_key))
     # A missing or damaged file does not affect the rest of the response.
     except HoldfastError:
         info = {}
@@ -148,7 +147,7 @@ def provenance(
         worker_id=file.owner_id,
         settings={name: value for name, value in execution.config.items() if name in shown and value is not None},
         warc_info={name: value for name, value in info.items() if name in shown},
-        warc_file=PurePath(file.path).name,
+        warc_file=file.file_key.name,
         warc_record_id=found.record_id and f"<urn:uuid:{found.record_id}>",
         raw_snapshot_path=raw_path(found.id),
     )
@@ -255,7 +254,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
     change, previous_change, next_change = history.changes_around(session, found)
     around = finding.neighbours(session, found.url_key, found.captured_at, found.id)
     named = job_names(session, [found.execution_id]).get(found.execution_id)
-    path = file_paths(session, [found.warc_file_id]).get(found.warc_file_id, "")
+    file_key = file_keys(session, [found.warc_file_id]).get(found.warc_file_id)
     public, shown = _origins(request, archive, session, found)
     digits = digits14(found.captured_at)
     return from_row(
@@ -267,7 +266,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
         source_name=source.name,
         job_name=execution_name(source.code, found.execution_id, named),
         record_id=None if found.record_id is None else _record_name(found.record_id),
-        warc_file=PurePath(path).name,
+        warc_file=file_key.name if file_key is not None else "",
         change=change,
         frame_url=shown.memento(digits, Modifier.MAIN, found.url),
         frame_seconds=MEMBERS_S if shown.root else None,

@@ -25,6 +25,7 @@ BASELINE = "0031"
 Step = Callable[[sa.Connection], None]
 
 _BATCH = 5_000
+_RENAMED = {"warc_files": ("path", "key")}
 _DROPPED = {
     "feeds": ("lease_owner", "lease_epoch", "lease_until"),
     "withdrawals": ("url_hash",),
@@ -41,6 +42,10 @@ def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]
         if table.name not in there:
             connection.execute(CreateTable(table))
     columns = _names(connection, sa.Inspector.get_columns)
+    for name, (old, new) in _RENAMED.items():
+        if old in columns[name]:
+            connection.execute(sa.text(f"ALTER TABLE {name} RENAME COLUMN {old} TO {new}"))
+            columns[name].add(new)
     for table in tables:
         for column in table.columns:
             if column.name not in columns[table.name]:

@@ -17,6 +17,7 @@ from holdfast.db.models.archive import (
     SearchOutbox,
     Snapshot,
     WarcFile,
+    WarcStore,
     Withdrawal,
 )
 from holdfast.db.models.base import Model
@@ -125,6 +126,7 @@ __all__ = [
     "User",
     "UserSession",
     "WarcFile",
+    "WarcStore",
     "Webhook",
     "WebhookAttempt",
     "WebhookDelivery",

@@ -3,10 +3,37 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, Text, UniqueConstraint, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+    func,
+    select,
+    text,
+)
+from sqlalchemy.ext.hybrid import hybrid_property
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from holdfast.db.models.base import BigId, KeyText, Leased, Model, partial_index
+from holdfast.storage.store import FileKey
+
+
+class WarcStore(Model):
+    """A place for WARC files outside the data directory. `warc-roots.json` permits its use, never this row."""
+
+    __tablename__ = "stores"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    location: Mapped[str]
+    """Absolute path of a folder; the form of a location says what kind of store it is."""
+
+    __table_args__ = (UniqueConstraint("location"),)
 
 
 class WarcFile(Model):
@@ -17,8 +44,10 @@ class WarcFile(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"))
     owner_id: Mapped[int | None] = mapped_column(BigInteger)
-    path: Mapped[str]
-    """The sealed name, relative to the data directory if the file is inside it."""
+    store: Mapped[str] = mapped_column(String(64), server_default=text("'home'"))
+    """Name of the store; `home` is the data directory."""
+    key: Mapped[str]
+    """The sealed name, below the location of the store."""
     state: Mapped[str] = mapped_column(String(16))
     """open, sealed, discarded."""
     size: Mapped[int | None] = mapped_column(BigInteger)
@@ -41,7 +70,8 @@ class WarcFile(Model):
     """
 
     __table_args__ = (
-        UniqueConstraint("path"),
+        # The key first: rebuilding looks up keys of any store.
+        UniqueConstraint("key", "store"),
         Index("ix_warc_files_origin_sha256", "origin_sha256"),
         partial_index(
             "ix_warc_files_to_index", "id", where="state = 'sealed' AND index_state IN ('pending','running')"
@@ -49,6 +79,25 @@ class WarcFile(Model):
         Index("ix_warc_files_execution_id", "execution_id", "id"),
         partial_index("ix_warc_files_open", "owner_id", where="state = 'open'"),
     )
+
+    location: Mapped[str | None] = column_property(
+        select(WarcStore.location).where(WarcStore.name == store).correlate_except(WarcStore).scalar_subquery()
+    )
+    """Location of the store; None for the data directory."""
+
+    @property
+    def file_key(self) -> FileKey:
+        return FileKey(self.key, self.location)
+
+    @hybrid_property
+    def path(self) -> str:
+        """The path that users see."""
+        return str(self.file_key)
+
+    @path.inplace.expression
+    @classmethod
+    def _path(cls) -> ColumnElement[str]:
+        return func.coalesce(cls.location.concat("/"), "").concat(cls.key)
 
 
 class IndexRun(Leased, Model):

@@ -168,6 +168,6 @@ def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = No
 
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
     """Return the names of WARC files by id, without folders."""
-    rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(sorted(set(ids)))))
+    rows = session.execute(select(WarcFile.id, WarcFile.key).where(WarcFile.id.in_(sorted(set(ids)))))
     # Omit the folders, which would reveal this machine's setup.
-    return {number: PurePosixPath(path).name for number, path in rows}
+    return {number: PurePosixPath(key).name for number, key in rows}
