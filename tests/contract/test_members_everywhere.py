@@ -463,7 +463,7 @@ def test_crawl_totals_hide_members_only_urls_from_public(world: World) -> None:
         session.flush()
         for looking in (PUBLIC, EVERYTHING):
             with seen_by(looking):
-                found[looking] = crawl_totals(session, world.archive.clock).links
+                found[looking] = crawl_totals(session, world.archive.clock).links_discovered
         session.rollback()
 
     assert found[PUBLIC] == 2

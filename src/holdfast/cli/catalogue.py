@@ -85,7 +85,7 @@ COMMANDS = {
     "terms": Command("search:terms", "Count words over the years."),
     "linked-hosts": Command("search:linked_hosts_", "Hosts that are linked to and not kept."),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
-    "noise": Command("noise", "Captures that show no page: list, mark, clear."),
+    "noise": Command("snapshot:noise", "Captures that show no page: list, mark, clear."),
     "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
     "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),
     "live": Command("live", "Pages as they are now: compare, fetch."),

@@ -6,7 +6,7 @@ import importlib
 import json as jsonlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from itertools import chain
 from typing import Annotated, Any
 
@@ -69,11 +69,10 @@ def report(
 
 
 def _noise(runtime: Runtime, status: ExecutionStatus) -> dict[str, int]:
-    # Import it by name: the lists of URLs need neither SQLAlchemy nor this.
-    counts: dict[str, int] = importlib.import_module(".noise_counts", __package__).noise_counts(
-        runtime.settings.database, status.execution_id
-    )
-    return counts
+    # Import them by name: the lists of URLs need neither SQLAlchemy nor this.
+    engine, queries = importlib.import_module("holdfast.db.engine"), importlib.import_module("holdfast.noise.queries")
+    with closing(engine.Database(runtime.settings.database)) as database, database.read() as session:
+        return dict(queries.counts_of(session, status.execution_id))
 
 
 def find_execution(runtime: Runtime, wanted: int | None) -> int:

@@ -28,7 +28,7 @@ from holdfast.jobs.journal import (
 from holdfast.jobs.views.listing import execution, newest_logs, numbered_execution
 from holdfast.jobs.views.recorded import active_workers
 from holdfast.processes.disk import low_volume
-from holdfast.records import Operator, record
+from holdfast.records import Operator, from_row, record
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
 
@@ -221,16 +221,23 @@ class SampledTopic:
         return [frame(self._event, self._sample(), order=-1)]
 
 
+def room_of(archive: Archive) -> dict[str, Any]:
+    """Return whether the volumes have room, and whether the database refused the last write for want of it."""
+    return {
+        "disk": "ok" if low_volume(archive.settings) is None else "low",
+        "writes": "ok" if archive.database.takes_writes(archive.home) else "refused",
+    }
+
+
 def sample_health(archive: Archive) -> dict[str, Any]:
     try:
         with archive.database.read() as session:
             workers = len(active_workers(session, archive.clock))
-        disk = "ok" if low_volume(archive.settings) is None else "low"
-        writes = "ok" if archive.database.takes_writes(archive.home) else "refused"
+        room = room_of(archive)
     except (HoldfastError, SQLAlchemyError, OSError):
         return {"status": "error", "checks": {"db": "error"}}
-    status = "ok" if (disk, writes) == ("ok", "ok") else "degraded"
-    return {"status": status, "checks": {"db": "ok", "disk": disk, "writes": writes}, "workers": workers}
+    status = "ok" if set(room.values()) == {"ok"} else "degraded"
+    return {"status": status, "checks": {"db": "ok", **room}, "workers": workers}
 
 
 @record
@@ -262,16 +269,11 @@ def read_figures(database: Database, work: CountedWork) -> CrawlerFigures:
     with database.read() as session:
         found = work.read(session)
     recorded = found.recorded
-    return CrawlerFigures(
+    return from_row(
+        CrawlerFigures,
+        recorded,
         jobs=found.jobs,
         pages=sum(counts["pages"] for counts in recorded.by_source.values()),
-        pages_per_second=recorded.pages_per_second,
-        success_rate=recorded.success_rate,
-        queue=recorded.queue,
-        domains_leased=recorded.domains_leased,
-        domains_waiting=recorded.domains_waiting,
-        circuits=dict(recorded.circuits),
-        workers=recorded.workers,
         alerts=sorted(name for name, fires in recorded.alerts.items() if fires),
         warc_bytes=sum(found.storage[1]["warc"].values()),
     )

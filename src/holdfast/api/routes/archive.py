@@ -23,7 +23,7 @@ from holdfast.jobs.alerts import AlertName, AlertRecord, alert_record
 from holdfast.jobs.alerts import list_alerts as select_alerts
 from holdfast.jobs.views.activity import Activity, BusyOrder, read_activity
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, read_series
-from holdfast.records import Public, record
+from holdfast.records import Public, from_row, record
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
@@ -210,22 +210,15 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
     """Return the totals of the archive and of its crawls. Workers are numbered, not named."""
     found = totals.read(session)
     crawls, latest = found.crawls, found.latest
-    return Stats(
+    return from_row(
+        Stats,
+        crawls,
         snapshots_total=found.snapshots,
         pages_total=found.pages,
         sources_total=len(found.sources),
         latest_capture_date=latest.date() if latest else None,
         latest_capture_age_days=max(0, (archive.clock.now() - latest).days) if latest else None,
-        pages_crawled=crawls.pages,
-        pages_failed=crawls.failures,
-        bytes_downloaded=crawls.bytes,
-        links_discovered=crawls.links,
         duplicates_skipped=max(0, found.snapshots - found.documents),
-        frontier_pending=crawls.open,
-        frontier_in_progress=crawls.leased,
-        frontier_completed=crawls.succeeded,
-        frontier_failed=crawls.failed,
-        total_domains=crawls.domains,
         # Number the workers: names of machines and process ids are not public.
         active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
         worker_heartbeats=[
@@ -233,7 +226,7 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
             for number, owner in enumerate(crawls.workers, 1)
         ],
         recent_pages=[
-            RecentPage(id=page.id, url=page.url, title=page.title, status_code=page.status, crawled_at=page.captured_at)
+            from_row(RecentPage, page, status_code=page.status, crawled_at=page.captured_at)
             for page in newest_pages(session, limit=_RECENT)
         ],
         top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],

@@ -18,13 +18,13 @@ from starlette.responses import JSONResponse
 
 from holdfast import __version__, log
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, TotalsDep, WorkDep
+from holdfast.api.live.topics import room_of
 from holdfast.api.readiness import ReadinessProbe, Ready
 from holdfast.api.record_answers import record_response
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.jobs.views.recorded import active_workers
-from holdfast.processes.disk import low_volume
 from holdfast.processes.part_states import PartState, served_parts
 from holdfast.records import IfKnown, Public, record
 from holdfast.withdrawals.viewers import viewer
@@ -146,13 +146,9 @@ async def look(
             if not details:
                 return Checks(db="ok", parts=found), workers
             total = totals.read(session).snapshots
-            disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
-            writes: Literal["ok", "refused"] = "ok" if archive.database.takes_writes(archive.home) else "refused"
             counted = work.read(session)
             jobs = counted.jobs if viewer().sees_members else counted.public_jobs
-            return Checks(
-                db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
-            ), workers
+            return Checks(db="ok", jobs=jobs, snapshots={"total": total}, parts=found, **room_of(archive)), workers
 
     try:
         # A database that hangs must not hang the monitor that would report it.

@@ -117,11 +117,36 @@ def _states(text: str) -> tuple[str, ...]:
     return states
 
 
-_SCHEDULE = "In words instead of the interval: once, every 6 hours, monthly on day 31 at 03:00 Europe/Paris."
+class JobChanges(RequestForm, example={"interval_minutes": 12, "interval_type": "hours"}):
+    """Changes of a job; other fields keep their values."""
+
+    source_id: int | None = Field(None, ge=0, le=MAX_ID, description="A job stays with its source.")
+    url: str | None = Field(None, max_length=8192, description="The start page, a seed; null: the source's first.")
+    type: Literal["crawl"] | None = Field(None, description="It stays as it is.")
+    name: str | None = Field(None, max_length=200, description="For people; null: it has none.")
+    source_name: str | None = Field(None, max_length=200, description="Not read: a source has its own name.")
+    interval_minutes: int | None = Field(None, description="In units of `interval_type`; null: the job runs once.")
+    interval_type: str = Field("minutes", description="minutes, hours or days.")
+    schedule: str | None = Field(
+        None,
+        max_length=200,
+        description="In words instead of the interval: once, every 6 hours, monthly on day 31 at 03:00 Europe/Paris.",
+    )
+    schedule_enabled: bool = Field(False, description="Whether it recurs; that needs an interval.")
+    adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
+    max_retries: int = Field(3, description="0 to 100.")
+    retry_backoff_seconds: int = Field(60, description="0 to 3600; doubled for each further try.")
+    config: SourceConfiguration = Field(
+        default_factory=dict,
+        description="Fields that differ from the source, replaced as a whole; groups join the source's.",
+    )
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description="Kept and shown, never read; replaced as a whole."
+    )
 
 
 class JobForm(
-    RequestForm,
+    JobChanges,
     example={
         "source_id": 1,
         "url": "https://example.org/",
@@ -140,19 +165,6 @@ class JobForm(
         description="The start page: a seed besides the source's, which need not have any then; left out: its first.",
     )
     type: Literal["crawl"] = Field("crawl", description="Other kinds are made by their own commands.")
-    name: str | None = Field(None, max_length=200, description="For people; may be left out.")
-    source_name: str | None = Field(None, max_length=200, description="Not read: a source has its own name.")
-    interval_minutes: int | None = Field(None, description="In units of `interval_type`; left out: the job runs once.")
-    interval_type: str = Field("minutes", description="minutes, hours or days.")
-    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
-    schedule_enabled: bool = Field(False, description="Whether it recurs; that needs an interval.")
-    adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
-    max_retries: int = Field(3, description="0 to 100.")
-    retry_backoff_seconds: int = Field(60, description="0 to 3600; doubled for each further try.")
-    config: SourceConfiguration = Field(
-        default_factory=dict, description="Fields of the source's configuration that this job has otherwise."
-    )
-    metadata: dict[str, Any] = Field(default_factory=dict, description="Kept and shown, never read.")
 
 
 @router.post("/api/v1/jobs", Permission.OPERATE, errors=(404, 413, 415), status_code=201)
@@ -198,28 +210,6 @@ def shown(session: Session, job_id: int) -> JobRow:
     if found is None:
         raise JobNotFound
     return found
-
-
-class JobChanges(RequestForm, example={"interval_minutes": 12, "interval_type": "hours"}):
-    """Changes of a job; other fields keep their values."""
-
-    source_id: int | None = Field(None, ge=0, le=MAX_ID, description="A job stays with its source.")
-    url: str | None = Field(None, max_length=8192, description="The start page, a seed; null: the source's first.")
-    type: Literal["crawl"] | None = Field(None, description="It stays as it is.")
-    name: str | None = Field(None, max_length=200, description="For people; null takes it away.")
-    source_name: str | None = Field(None, max_length=200, description="Not read.")
-    interval_minutes: int | None = Field(None, description="null: the job runs once.")
-    interval_type: str = Field("minutes", description="minutes, hours or days.")
-    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
-    schedule_enabled: bool = Field(False, description="Whether it recurs.")
-    adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
-    max_retries: int = Field(3, description="0 to 100.")
-    retry_backoff_seconds: int = Field(60, description="0 to 3600.")
-    config: SourceConfiguration = Field(
-        default_factory=dict,
-        description="Fields that differ from the source, replaced as a whole; groups join the source's.",
-    )
-    metadata: dict[str, Any] = Field(default_factory=dict, description="Replaced as a whole.")
 
 
 @router.put("/api/v1/jobs/{id}", Permission.OPERATE, errors=(404, 413, 415))

@@ -242,12 +242,8 @@ def source_names(session: SessionDep) -> list[SourceName]:
     rows = names_of_sources(session)
     schedules = schedules_of_sources(session, [row.id for row in rows])
     return [
-        SourceName(
-            id=row.id,
-            code=row.code,
-            name=row.name,
-            enabled=row.enabled,
-            is_yearly=row.hint == "annual" or words_of(schedules.get(row.id)).startswith("yearly"),
+        from_row(
+            SourceName, row, is_yearly=row.hint == "annual" or words_of(schedules.get(row.id)).startswith("yearly")
         )
         for row in rows
     ]
@@ -268,11 +264,6 @@ def list_sources(
 
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings", "has_run")
-_SCHEDULE = (
-    "When it is crawled, in words: once, every 6 hours, daily at 03:00, weekly on Monday at 03:00 Europe/Paris, "
-    "monthly on day 31 at 03:00, yearly on 1 January at 03:00. Left out, it stays as it is."
-)
-_VISIBILITY = "Who may see its captures; left out, a new source is public and another stays as it is."
 
 
 class _Writing(RequestForm):
@@ -288,23 +279,40 @@ class _Writing(RequestForm):
         return content
 
 
-class SourceForm(
-    _Writing,
-    example={"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"], "max_depth": 5}},
-):
-    """A complete source."""
+class SourceChanges(_Writing, example={"config": {"delay_s": 5}}):
+    """Changes of a source; other fields keep their values, inside `config` too, and null restores the default."""
 
     code: str | None = Field(
         None,
         max_length=64,
-        description="1 to 40 lower-case letters, digits and hyphens; from the name if left out. Fixed once it ran.",
+        description="1 to 40 lower-case letters, digits and hyphens; a new source's is made from its name if left out. "
+        "Fixed once it ran.",
     )
-    name: str | None = Field(None, max_length=200, description="Its code if left out.")
-    base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
+    name: str | None = Field(None, max_length=200, description="Its code if it has none.")
+    base_url: str | None = Field(None, max_length=8192, description="Its first page; the first seed if it has none.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
+    visibility: Visibility | None = Field(
+        None,
+        strict=False,
+        description="Who may see its captures; left out, a new source is public and another stays as it is.",
+    )
+    schedule: str | None = Field(
+        None,
+        max_length=200,
+        description="When it is crawled, in words: once, every 6 hours, daily at 03:00, weekly on Monday at 03:00 "
+        "Europe/Paris, monthly on day 31 at 03:00, yearly on 1 January at 03:00. Left out, it stays as it is.",
+    )
+    config: SourceConfiguration | None = Field(None, description="The fields to change.")
+
+
+class SourceForm(
+    SourceChanges,
+    example={"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"], "max_depth": 5}},
+):
+    """A complete source."""
+
     enabled: bool = Field(True, description="Whether its jobs run.")
-    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
-    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
     config: SourceConfiguration = Field(default_factory=dict, description="How it is crawled.")
 
 
@@ -453,19 +461,6 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Source
         spec = registry.read_spec(entry, needs_seeds=registry.has_seeds(source))
         replace_source(session, admin.clock, admin.actions, spec)
         return _checked(session, admin, source)
-
-
-class SourceChanges(_Writing, example={"config": {"delay_s": 5}}):
-    """Changes of a source; other fields keep their values, inside `config` too, and null restores the default."""
-
-    code: str | None = Field(None, max_length=64, description="Another one, as long as it has not run.")
-    name: str | None = Field(None, max_length=200, description="It has one always.")
-    base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
-    description: str | None = Field(None, max_length=4000, description="For readers.")
-    enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
-    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
-    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
-    config: SourceConfiguration | None = Field(None, description="The fields to change.")
 
 
 @admin_router.patch("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))

@@ -38,11 +38,20 @@ _EVENTS = "Events to send: names such as `execution.failed`, or groups as `job.*
 _SOURCES = "Codes of the sources whose events are sent; empty means all."
 
 
-class WebhookForm(RequestForm):
+class WebhookChangeForm(RequestForm):
+    """Changes of a webhook; other fields keep their values."""
+
+    url: str | None = Field(default=None, max_length=2048, description="On another host it gets a new secret.")
+    description: str | None = Field(default=None, max_length=500)
+    events: list[EventWord] | None = Field(default=None, max_length=50, description=_EVENTS)
+    sources: list[EventWord] | None = Field(default=None, max_length=500, description=_SOURCES)
+    enabled: bool | None = None
+
+
+class WebhookForm(WebhookChangeForm):
     """A new webhook."""
 
     url: str = Field(max_length=2048, description="Where messages are sent: http or https, never a private address.")
-    description: str | None = Field(default=None, max_length=500)
     events: list[EventWord] = Field(default=[], max_length=50, description=_EVENTS)
     sources: list[EventWord] = Field(default=[], max_length=500, description=_SOURCES)
     enabled: bool = True
@@ -59,16 +68,6 @@ def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> 
 def show_webhook(session: SessionDep, id: RowId) -> WebhookRecord:
     """Return one webhook, without its secret."""
     return registry.shown(session, id)
-
-
-class WebhookChangeForm(RequestForm):
-    """Changes of a webhook; other fields keep their values."""
-
-    url: str | None = Field(default=None, max_length=2048, description="On another host it gets a new secret.")
-    description: str | None = Field(default=None, max_length=500)
-    events: list[EventWord] | None = Field(default=None, max_length=50, description=_EVENTS)
-    sources: list[EventWord] | None = Field(default=None, max_length=500, description=_SOURCES)
-    enabled: bool | None = None
 
 
 @router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409))

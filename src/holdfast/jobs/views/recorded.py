@@ -59,16 +59,16 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
 
 
 class CrawlTotals(NamedTuple):
-    pages: int
-    bytes: int
-    failures: int
+    pages_crawled: int
+    pages_failed: int
     """URLs that failed, without those that a rule excluded."""
-    open: int
-    succeeded: int
-    failed: int
-    leased: int
-    domains: int
-    links: int
+    bytes_downloaded: int
+    links_discovered: int
+    frontier_pending: int
+    frontier_in_progress: int
+    frontier_completed: int
+    frontier_failed: int
+    total_domains: int
     workers: Sequence[Owner]
     top: Sequence[tuple[str, int]]
 
@@ -99,15 +99,15 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
     shown = [_of_domain(Domain.id)] if hidden_sources(session) else []
     counts = session.scalars(select(ExecutionCount.counts).where(visible_run(ExecutionCount.execution_id))).all()
     return CrawlTotals(
-        pages=sum(one.get("pages", 0) for one in counts),
-        bytes=sum(one.get("bytes", 0) for one in counts),
-        failures=sum(one.get("outcomes", {}).get(word, 0) for one in counts for word in FAILURES),
-        open=int(queues[0]),
-        succeeded=int(queues[1]),
-        failed=int(queues[2]),
-        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
-        domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
-        links=_links(session, is_some_hidden=bool(shown)),
+        pages_crawled=sum(one.get("pages", 0) for one in counts),
+        bytes_downloaded=sum(one.get("bytes", 0) for one in counts),
+        pages_failed=sum(one.get("outcomes", {}).get(word, 0) for one in counts for word in FAILURES),
+        frontier_pending=int(queues[0]),
+        frontier_completed=int(queues[1]),
+        frontier_failed=int(queues[2]),
+        frontier_in_progress=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
+        total_domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
+        links_discovered=_links(session, is_some_hidden=bool(shown)),
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
     )
