@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
+from holdfast.clock import from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import Account
 from holdfast.frontier.queries import account_slice
@@ -60,3 +62,16 @@ def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
     while after is not None:
         rows, after = account_slice(raw_db, execution_id, after)
         yield from rows
+
+
+def next_due_at(raw_db: RawDatabase, execution_id: int, now: datetime) -> datetime | None:
+    """Return when a lease may next find something, or None if nothing is open; a held domain counts from its end."""
+    with raw_db.read() as tx:
+        rows = tx.execute(
+            "SELECT q.due_at, d.next_allowed_at, d.lease_owner, d.lease_expires_at FROM queues q JOIN domains d"
+            " ON d.id = q.domain_id WHERE q.execution_id = ? AND q.open > 0 AND d.is_allowed AND d.paused_at IS NULL",
+            (execution_id,),
+        )
+    held = (0 if owner is None or until <= to_micros(now) else until for _, _, owner, until in rows)
+    moments = [max(due_at, allowed_at, until) for (due_at, allowed_at, *_), until in zip(rows, held, strict=True)]
+    return from_micros(min(moments)) if moments else None

@@ -10,6 +10,7 @@ from holdfast.clock import to_micros
 from holdfast.errors import Unavailable
 from holdfast.types import UrlKind
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
+from tests.frontier_audit import next_due_at
 
 
 def test_an_address_is_added_once_per_execution(bed: Bed) -> None:
@@ -62,7 +63,7 @@ def test_a_delayed_discovery_makes_its_queue_due_when_it_is(bed: Bed) -> None:
     later = bed.clock.now() + timedelta(seconds=30)
     bed.frontier.add(EXECUTION, [found("a.example", 1, scheduled_for=to_micros(later))])
 
-    assert bed.frontier.next_due_at(EXECUTION) == later
+    assert next_due_at(bed.raw_db, EXECUTION, bed.clock.now()) == later
     assert bed.frontier.lease(EXECUTION, 7, domains=1, pages=1) == []
     bed.clock.advance(30)
     assert len(bed.lease_one(owner=7).attempts) == 1

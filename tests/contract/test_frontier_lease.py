@@ -10,6 +10,7 @@ from holdfast.clock import to_micros
 from holdfast.errors import Unavailable
 from holdfast.types import CircuitState, Original, Outcome, RobotsAnswer, RobotsRecord
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
+from tests.frontier_audit import next_due_at
 
 
 def test_a_leased_domain_is_nobody_elses(bed: Bed) -> None:
@@ -190,7 +191,7 @@ def test_a_released_domain_rests_until_its_next_moment(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, many("a.example", 2))
     bed.frontier.release(EXECUTION, 7, [bed.update(bed.lease_one(owner=7), rest_s=5)])
 
-    assert bed.frontier.next_due_at(EXECUTION) == bed.clock.now() + timedelta(seconds=5)
+    assert next_due_at(bed.raw_db, EXECUTION, bed.clock.now()) == bed.clock.now() + timedelta(seconds=5)
     assert bed.frontier.lease(EXECUTION, 8, domains=1, pages=1) == []
     bed.frontier.add(EXECUTION, [found("a.example", 7)])
     assert bed.frontier.lease(EXECUTION, 8, domains=1, pages=1) == [], "a new address does not shorten the rest"
@@ -207,7 +208,7 @@ def test_a_domain_whose_pages_all_wait_is_due_when_the_first_is(bed: Bed) -> Non
         bed.frontier.settle(EXECUTION, 7, [visit])
     bed.frontier.release(EXECUTION, 7, [bed.update(lease, rest_s=1)])
 
-    assert bed.frontier.next_due_at(EXECUTION) == bed.clock.now() + timedelta(seconds=20)
+    assert next_due_at(bed.raw_db, EXECUTION, bed.clock.now()) == bed.clock.now() + timedelta(seconds=20)
 
 
 def test_a_domain_with_nothing_to_hand_out_is_not_leased_but_put_off(bed: Bed) -> None:
@@ -218,7 +219,7 @@ def test_a_domain_with_nothing_to_hand_out_is_not_leased_but_put_off(bed: Bed) -
     bed.frontier.free([7])
 
     assert bed.frontier.lease(EXECUTION, 8, domains=1, pages=1) == []
-    assert bed.frontier.next_due_at(EXECUTION) == retry_at
+    assert next_due_at(bed.raw_db, EXECUTION, bed.clock.now()) == retry_at
     bed.clock.advance(100)
     assert bed.lease_one(owner=8).taken_over, "the dead owner may have asked a moment ago"
 
@@ -328,5 +329,5 @@ def test_the_next_due_moment_minds_leases(bed: Bed, held: bool) -> None:
     if held:
         bed.lease_one(owner=7)
 
-    assert bed.frontier.next_due_at(EXECUTION) == at + timedelta(seconds=LEASE_S if held else 0)
-    assert bed.frontier.next_due_at(2) is None
+    assert next_due_at(bed.raw_db, EXECUTION, bed.clock.now()) == at + timedelta(seconds=LEASE_S if held else 0)
+    assert next_due_at(bed.raw_db, 2, bed.clock.now()) is None

@@ -18,6 +18,7 @@ from holdfast.config import DiskSettings, Settings, Timings
 from holdfast.crawl.assignment import Assignment, seeds_of
 from holdfast.crawl.process import Process
 from holdfast.db import connect
+from holdfast.db.raw import RawDatabase
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
 from holdfast.processes.runfile import new_name
@@ -25,7 +26,7 @@ from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.wiring import Runtime, prepare
 from tests.clock import FakeClock
-from tests.frontier_audit import account, audit
+from tests.frontier_audit import account, audit, next_due_at
 from tests.unit.crawl.bed import Answer, fetched
 
 _PAGES = 12
@@ -80,18 +81,17 @@ class World:
         process = Process(self.runtime, self.assignment(), clock=self.clock, client=cast(Any, town))
         running = asyncio.create_task(process.run())
         with closing(connect(self.runtime.settings.database)) as raw_db:
-            frontier = Frontier(raw_db, self.clock, FrontierSettings(lease_s=_HOUR_S * 4))
             while not running.done():
                 await asyncio.sleep(0.005)
-                self._pass_time(process, frontier)
+                self._pass_time(process, raw_db)
         await running
 
-    def _pass_time(self, process: Process, frontier: Frontier) -> None:
+    def _pass_time(self, process: Process, raw_db: RawDatabase) -> None:
         """Let the clock run to the next moment at which something is to do, once nothing is under way."""
         engine = getattr(process, "engine", None)
         if engine is None or engine.leased_domains.workers or engine.waiting or engine.results.visits:
             return
-        due = frontier.next_due_at(self.execution_id)
+        due = next_due_at(raw_db, self.execution_id, self.clock.now())
         wait_s = 0.0 if due is None else (due - self.clock.now()).total_seconds()
         if 0.0 < wait_s < _HOUR_S * 2:  # a domain that is being leased at this moment is due after its lease
             self.clock.advance(wait_s)

@@ -25,6 +25,7 @@ from holdfast.types import UrlKind
 from holdfast.wiring import Runtime
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import found
+from tests.frontier_audit import next_due_at
 from tests.unit.crawl.bed import Answer, Line, Web
 
 _PLAN = CrawlPlan(seeds=("http://a.test/",), contact="tests@example.org", delay_s=5.0)
@@ -106,7 +107,7 @@ def test_a_machine_whose_clock_is_wrong_gives_a_domain_back_until_its_delay_is_o
     machine = Skewed(skew_s)
     with _runtime(migrated_url, tmp_path, machine) as wrong, _runtime(migrated_url, tmp_path, SystemClock()) as right:
         execution_id, _ = _on_machine(wrong, machine, Answer(), _ask_once)
-        due_at = right.frontier.next_due_at(execution_id)
+        due_at = next_due_at(right.raw_db, execution_id, right.clock.now())
         early = right.frontier.lease(execution_id, 999, domains=1, pages=1)
 
         assert early == [], "the delay counts for the other machine too"

@@ -26,7 +26,7 @@ from holdfast.frontier.settling import (
     Settled,
     Settlement,
 )
-from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.series.raw_queries import add_counts
 from holdfast.types import (
     DomainLease,
@@ -37,6 +37,10 @@ from holdfast.types import (
     Visit,
 )
 from holdfast.values import dataclass
+
+_REOPENED_AT_ONCE = 2000
+_CLOSED_AT_ONCE = 100
+"""Domains whose attempts are closed before the next look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +201,7 @@ class Frontier(FrontierLeases, Closing):
         totals = None if counts is None else (owner_id, counts)
         return self._settlement.settle(execution_id, visits, updates, totals)
 
-    def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = 2000) -> int:
+    def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = _REOPENED_AT_ONCE) -> int:
         """Retry failed attempts on domains that were given up, or on every domain; return how many.
 
         Uses short transactions; call before any process works on the execution. A repeated call finds nothing to do.
@@ -208,12 +212,12 @@ class Frontier(FrontierLeases, Closing):
             return 0
         return self._reopen(sql.FAILED_ATTEMPTS, execution_id, given_up, limit)
 
-    def reopen_left_over(self, execution_id: int, *, limit: int = 2000) -> int:
+    def reopen_left_over(self, execution_id: int) -> int:
         """Queue attempts again that were not requested because a person stopped the run; return how many.
 
         Uses short transactions; call before any process works on the execution. A repeated call finds nothing to do.
         """
-        return self._reopen(sql.LEFT_OVER_ATTEMPTS, execution_id, None, limit)
+        return self._reopen(sql.LEFT_OVER_ATTEMPTS, execution_id, None, _REOPENED_AT_ONCE)
 
     def _reopen(self, statement: str, execution_id: int, given_up: Collection[int] | None, limit: int) -> int:
         reopened = 0
@@ -286,31 +290,22 @@ class Frontier(FrontierLeases, Closing):
         held = "lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?"
         return self._figure(f"SELECT count(*) FROM domains WHERE {held}", to_micros(self._clock.now())) or 0  # noqa: S608
 
-    def next_due_at(self, execution_id: int) -> datetime | None:
-        """Return when a lease may next find something, or None if nothing is open.
-
-        A held domain counts from the end of its lease: before that only its holder decides.
-        """
-        return moment(self._figure(queries.NEXT_DUE, to_micros(self._clock.now()), execution_id))
-
     def reachable_at(self, execution_id: int) -> datetime | None:
         return moment(self._figure(queries.REACHABLE_AT, execution_id, to_micros(self._clock.now())))
 
-    def _figure(self, statement: str | Statement, *values: int) -> int | None:
+    def _figure(self, statement: str, *values: int) -> int | None:
         with self._connection.read() as tx:
             found = tx.execute(statement, values)[0][0]
         return None if found is None else int(found)
 
-    def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[tuple[int, int]]:
+    def forbidden_domains(self, execution_id: int) -> list[tuple[int, int]]:
         """Return forbidden domains with open attempts, and their tokens: the caller closes them."""
-        return self._domains(queries.FORBIDDEN, execution_id, limit)
+        return self._domains(queries.FORBIDDEN, execution_id)
 
-    def paused_domains(self, execution_id: int, *, before: datetime, limit: int = 100) -> list[tuple[int, int]]:
-        return self._domains(queries.PAUSED, execution_id, to_micros(before), limit)
+    def paused_domains(self, execution_id: int, *, before: datetime) -> list[tuple[int, int]]:
+        return self._domains(queries.PAUSED, execution_id, to_micros(before))
 
-    def hopeless_domains(
-        self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100
-    ) -> list[tuple[int, int]]:
+    def hopeless_domains(self, execution_id: int, *, since: datetime, patience_s: float) -> list[tuple[int, int]]:
         """Return domains with open attempts that stay unreachable longer than the patience: the caller closes them.
 
         The patience counts from `since`, or from when they became unreachable if that was later. Includes each token,
@@ -318,16 +313,16 @@ class Frontier(FrontierLeases, Closing):
         meanwhile.
         """
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
-        return self._domains(queries.HOPELESS, execution_id, to_micros(since) + patience, patience, now, limit)
+        return self._domains(queries.HOPELESS, execution_id, to_micros(since) + patience, patience, now)
 
     def _domains(self, statement: str, *values: int) -> list[tuple[int, int]]:
         with self._connection.read() as tx:
-            return [(domain_id, token) for domain_id, token in tx.execute(statement, values)]
+            return [(domain_id, token) for domain_id, token in tx.execute(statement, (*values, _CLOSED_AT_ONCE))]
 
-    def unreachable(self, execution_id: int, *, limit: int = 5) -> list[Unreachable]:
-        """Return the unreachable domains that may not be requested now, soonest first."""
+    def unreachable(self, execution_id: int) -> list[Unreachable]:
+        """Return a few unreachable domains that may not be requested now, soonest first."""
         with self._connection.read() as tx:
-            rows = tx.execute(queries.UNREACHABLE, (execution_id, to_micros(self._clock.now()), limit))
+            rows = tx.execute(queries.UNREACHABLE, (execution_id, to_micros(self._clock.now())))
         return [Unreachable(name, from_micros(since), from_micros(until)) for name, since, until in rows]
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:

@@ -142,17 +142,6 @@ def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
     return int(rows[0][0])
 
 
-_HELD_UNTIL = "CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ? THEN 0 ELSE d.lease_expires_at END"
-_OPEN_QUEUES = (
-    "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed"
-    " AND d.paused_at IS NULL"
-)
-NEXT_DUE = Statement(
-    sqlite=f"SELECT min(max(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
-    postgresql=f"SELECT min(GREATEST(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
-)
-
-
 # Domains with open attempts, and their tokens.
 _TOKENS = (
     "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
@@ -171,7 +160,7 @@ _UNREACHABLE = (
 )
 REACHABLE_AT = f"SELECT min(d.next_allowed_at) {_UNREACHABLE}"
 UNREACHABLE = (
-    f"SELECT d.name, d.unreachable_since, d.next_allowed_at {_UNREACHABLE} ORDER BY d.next_allowed_at, d.id LIMIT ?"
+    f"SELECT d.name, d.unreachable_since, d.next_allowed_at {_UNREACHABLE} ORDER BY d.next_allowed_at, d.id LIMIT 5"
 )
 
 
