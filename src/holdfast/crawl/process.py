@@ -11,11 +11,9 @@ import signal
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
-from functools import lru_cache, partial
-from ipaddress import ip_address, ip_network
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -23,31 +21,31 @@ import uvloop
 
 from holdfast import __version__, log
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import Settings
 from holdfast.crawl.assignment import Assignment, CrawlScope
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
 from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.paced_client import CaptureHistory, Fetcher, PacedClient, PageRequests
+from holdfast.crawl.paced_client import (
+    CaptureHistory,
+    Fetcher,
+    PacedClient,
+    PageRequests,
+    address_limiter,
+    open_client,
+)
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
-from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
+from holdfast.crawl.progress import CrawlLimits, CrawlProgress, RowControl
 from holdfast.crawl.robots_gate import RobotsFiles
 from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.storing import Originals, Storage, WarcStorage
 from holdfast.crawl.warc_output import FileRows, WarcOutput
 from holdfast.crawl.writer_thread import CaptureWriter
-from holdfast.db.raw import Transaction
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.fetch.dns import Resolver, ResolverSettings
-from holdfast.fetch.guard import AddressGuard
-from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
 from holdfast.frontier import Frontier
-from holdfast.jobs import execution_queries
-from holdfast.jobs.execution_queries import from_json
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import PRODUCT, CrawlPlan
@@ -60,102 +58,6 @@ from holdfast.wiring.feeds import open_feeds
 _MIN_RATE, _MIN_RATE_WINDOW_S = 64, 10
 _CONNECTIONS = 2000
 """Limit of open connections of one process, including keep-alive ones: two for each domain it crawls."""
-
-# Heartbeat interval of a process: each heartbeat is a commit, and two minutes of silence are allowed.
-_BEAT_S = 5.0
-# How long the commit of an operator's change may take and still be noticed.
-_OVERLAP = timedelta(seconds=30)
-
-
-class RowControl:
-    """Implements the engine's `Control` with the execution's rows; use only on the database thread."""
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        owner: OwnerProcess,
-        execution_id: int,
-        *,
-        epoch: int | None = None,
-        frontier_id: int | None = None,
-    ) -> None:
-        self._runtime, self._owner, self._execution_id, self._epoch = runtime, owner, execution_id, epoch
-        self._frontier_id = execution_id if frontier_id is None else frontier_id
-        self._landed: deque[str] = deque()
-        self._beat_at = -_BEAT_S
-        self._heard_at = runtime.clock.now()
-
-    def read_news(self) -> CrawlEvent:
-        """Return messages of other processes, and sometimes write that this process is alive."""
-        now = self._runtime.clock.monotonic()
-        beats = now - self._beat_at >= _BEAT_S
-        with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
-            orders = execution_queries.run_orders(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id)
-            if not self._is_ours(tx):
-                # Its worker fell silent: another worker holds the execution, or soon will.
-                orders = orders._replace(stop="drain")
-            totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
-            if beats:
-                self._owner.beat(tx)
-                self._beat_at = now
-        others = [from_json(counts) for counts in totals]
-        # Read slightly older rows again: a change becomes visible at its commit, which may be after a later one's.
-        asked_at = self._runtime.clock.now()
-        changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
-        self._heard_at = asked_at
-        return CrawlEvent(
-            changes=tuple(changes),
-            stop=orders.stop,
-            other_pages=sum(o.get("pages", 0) for o in others),
-            other_bytes=sum(o.get("bytes", 0) for o in others),
-            landing=orders.landing,
-            exclusions=orders.exclusions,
-            is_paused=orders.is_paused,
-        )
-
-    def _is_ours(self, tx: Transaction) -> bool:
-        return self._epoch is None or execution_queries.is_leased(
-            tx, execution_id=self._execution_id, epoch=self._epoch
-        )
-
-    def note_landing(self, url: str) -> None:
-        self._landed.append(url)
-
-    def write_landings(self) -> None:
-        """Add landing URLs to the execution's stored plan, for the other processes and for a resumption."""
-        # Other threads may add one meanwhile: remove only those that were written.
-        fresh = list(self._landed)
-        if not fresh:
-            return
-        with self._runtime.raw_db.write() as tx:
-            execution_queries.add_landing(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id, urls=fresh)
-        for _ in fresh:
-            self._landed.popleft()
-
-
-# Cache this: the IP address of each request is checked, and parsing it again takes 9 us.
-_REMEMBERED_ADDRESSES = 4096
-
-
-def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock) -> AddressLimiter:
-    return address_limiter(settings, plan.allow_networks, clock, rate=plan.per_ip_rate)
-
-
-def address_limiter(
-    settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None
-) -> AddressLimiter:
-    """Return this machine's address limiter, with the rate of the settings unless one is given."""
-    fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
-    limit = AddressLimit(rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections)
-    # The default protects others' servers: in an allowed private network, a limit applies only if one was set.
-    was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
-
-    @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
-    def is_exempt(address: str) -> bool:
-        return not was_set and any(ip_address(address) in network for network in networks)
-
-    return AddressLimiter(limit, clock, is_exempt=is_exempt, machine=machine_turns(settings.home))
-
 
 LinksOf = Callable[[int], tuple[str, ...]]
 """Returns the links of a page whose body is not stored; called from the writer thread."""
@@ -278,7 +180,7 @@ class Process:
             asyncio.get_running_loop().add_signal_handler(number, stop)
 
     def _client(self) -> Client:
-        fetch, plan = self._runtime.settings.fetch, self._plan
+        plan = self._plan
         settings = ClientSettings(
             user_agent=plan.agent(),
             from_header=plan.contact if "@" in plan.contact else "",
@@ -289,10 +191,8 @@ class Process:
             allow_invalid_tls=plan.allow_invalid_tls,
             max_connections=_CONNECTIONS,
         )
-        guard = AddressGuard(tuple(map(ip_network, plan.allow_networks)))
-        names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
-        limiter = limiter_of(self._runtime.settings, plan, self._clock)
-        return Client(settings, guard, self._clock, names, limiter)
+        limiter = address_limiter(self._runtime.settings, plan.allow_networks, self._clock, rate=plan.per_ip_rate)
+        return open_client(self._runtime.settings, settings, plan.allow_networks, self._clock, limiter)
 
     def build_engine(self, client: Fetcher) -> CrawlEngine:
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment

@@ -6,12 +6,18 @@ import asyncio
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from datetime import timedelta
+from typing import Any
 
 from holdfast.clock import Clock
+from holdfast.db.raw import Transaction
+from holdfast.jobs import execution_queries
+from holdfast.jobs.execution_queries import from_json
+from holdfast.processes.owners import OwnerProcess
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import REDIRECTED, Attempt, DomainChange, Outcome, UrlKind, Visit
 from holdfast.values import dataclass
+from holdfast.wiring import Runtime
 
 _STEP_S = 0.05
 # Each class of the histogram is a quarter wider than the previous one: that is the precision of percentiles.
@@ -157,20 +163,80 @@ class CrawlEvent:
     """Domains that an operator changed recently; each is repeated for a while."""
 
 
-class Control(Protocol):
-    """Messages between this process and others. Called on the database thread."""
+# Heartbeat interval of a process: each heartbeat is a commit, and two minutes of silence are allowed.
+_BEAT_S = 5.0
+# How long the commit of an operator's change may take and still be noticed.
+_OVERLAP = timedelta(seconds=30)
+
+
+class RowControl:
+    """Messages between this process and others, by the execution's rows; use only on the database thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        owner: OwnerProcess,
+        execution_id: int,
+        *,
+        epoch: int | None = None,
+        frontier_id: int | None = None,
+    ) -> None:
+        self._runtime, self._owner, self._execution_id, self._epoch = runtime, owner, execution_id, epoch
+        self._frontier_id = execution_id if frontier_id is None else frontier_id
+        self._landed: deque[str] = deque()
+        self._beat_at = -_BEAT_S
+        self._heard_at = runtime.clock.now()
 
     def read_news(self) -> CrawlEvent:
-        """Return new messages; sometimes also writes that this process is alive."""
-        ...
+        """Return messages of other processes, and sometimes write that this process is alive."""
+        now = self._runtime.clock.monotonic()
+        beats = now - self._beat_at >= _BEAT_S
+        with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
+            orders = execution_queries.run_orders(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id)
+            if not self._is_ours(tx):
+                # Its worker fell silent: another worker holds the execution, or soon will.
+                orders = orders._replace(stop="drain")
+            totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
+            if beats:
+                self._owner.beat(tx)
+                self._beat_at = now
+        others = [from_json(counts) for counts in totals]
+        # Read slightly older rows again: a change becomes visible at its commit, which may be after a later one's.
+        asked_at = self._runtime.clock.now()
+        changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
+        self._heard_at = asked_at
+        return CrawlEvent(
+            changes=tuple(changes),
+            stop=orders.stop,
+            other_pages=sum(o.get("pages", 0) for o in others),
+            other_bytes=sum(o.get("bytes", 0) for o in others),
+            landing=orders.landing,
+            exclusions=orders.exclusions,
+            is_paused=orders.is_paused,
+        )
+
+    def _is_ours(self, tx: Transaction) -> bool:
+        return self._epoch is None or execution_queries.is_leased(
+            tx, execution_id=self._execution_id, epoch=self._epoch
+        )
 
     def note_landing(self, url: str) -> None:
         """Store the URL where a seed landed for the next `write_landings`; callable from any thread."""
-        ...
+        self._landed.append(url)
 
     def write_landings(self) -> None:
-        """Write where seeds landed; must happen before anything found there is settled."""
-        ...
+        """Add landing URLs to the execution's stored plan, for the other processes and for a resumption.
+
+        Must happen before anything found there is settled.
+        """
+        # Other threads may add one meanwhile: remove only those that were written.
+        fresh = list(self._landed)
+        if not fresh:
+            return
+        with self._runtime.raw_db.write() as tx:
+            execution_queries.add_landing(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id, urls=fresh)
+        for _ in fresh:
+            self._landed.popleft()
 
 
 # Assumed size of a response before the first one.

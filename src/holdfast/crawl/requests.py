@@ -11,21 +11,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from ipaddress import ip_network
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import DATABASE_FILE, Settings
 from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
+from holdfast.crawl.paced_client import address_limiter, open_client
 from holdfast.crawl.politeness import Pace
-from holdfast.crawl.process import address_limiter
 from holdfast.crawl.robots_gate import read_of
 from holdfast.errors import AddressForbidden, NotPermitted, Unavailable, UrlRefused
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.endings import asked_rest
-from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.frontier.politeness import delay_between
 from holdfast.processes.owners import VISITOR, OwnerProcess
@@ -468,22 +465,12 @@ async def open_polite_client(
 
     With `only_host`, `networks` are allowed for that host alone; others, as after a redirect, must be public.
     """
-    clock, fetch = SystemClock(), settings.fetch
+    clock = SystemClock()
     limiter = address_limiter(settings, networks, clock)
 
-    def made(allowed: Sequence[str]) -> Client:
-        guard = AddressGuard(tuple(map(ip_network, allowed)))
-        names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
-        return Client(
-            ClientSettings(user_agent=agent, connect_timeout_s=settings.timings.crawl_connect_s),
-            guard,
-            clock,
-            names,
-            limiter,
-        )
-
-    client = made(networks)
-    public = made(()) if only_host and networks else client
+    own = ClientSettings(user_agent=agent, connect_timeout_s=settings.timings.crawl_connect_s)
+    client = open_client(settings, own, networks, clock, limiter)
+    public = open_client(settings, own, (), clock, limiter) if only_host and networks else client
 
     def client_of(host: str) -> Client:
         return client if only_host in (None, host) else public

@@ -19,7 +19,7 @@ from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.domains import LINGER_S, REFILL, LeasedDomains
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.paced_client import CaptureHistory
-from holdfast.crawl.progress import Control, CrawlProgress
+from holdfast.crawl.progress import CrawlProgress, RowControl
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
@@ -76,7 +76,7 @@ class PendingResults:
         session: FrontierSession,
         output: WarcOutput,
         progress: CrawlProgress,
-        control: Control,
+        control: RowControl,
         *,
         forget: Callable[[Iterable[FoundUrl]], None],
     ) -> None:

@@ -108,7 +108,7 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
             owner_id=1,
         )
         results = PendingResults(
-            session, output, CrawlProgress(FakeClock()), _Silent(), forget=lambda _found: None
+            session, output, CrawlProgress(FakeClock()), cast(Any, _Silent()), forget=lambda _found: None
         )  # fmt: skip
         lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
         stored: SimpleQueue[Visit] = SimpleQueue()
@@ -177,7 +177,7 @@ class _Bench:
         self.forgotten: list[str] = []
         self.progress = CrawlProgress(FakeClock())
         self.results = PendingResults(
-            session, cast(Any, _NoOutput()), self.progress, _Silent(),
+            session, cast(Any, _NoOutput()), self.progress, cast(Any, _Silent()),
             forget=lambda found: self.forgotten.extend(one.url for one in found),
         )  # fmt: skip
         [self.lease] = self.frontier.lease(execution_id, 1, domains=1, pages=3)

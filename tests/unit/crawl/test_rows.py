@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.crawl.process import RowControl
+from holdfast.crawl.progress import RowControl
 from holdfast.processes.owners import OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.wiring import Runtime

@@ -17,7 +17,7 @@ from zlib import crc32
 import pytest
 
 from holdfast.config import FetchSettings, Settings
-from holdfast.crawl.process import limiter_of
+from holdfast.crawl.paced_client import address_limiter
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, MachineTurns, machine_turns
@@ -236,7 +236,8 @@ def test_address_file_of_an_older_boot_is_deleted_when_unused(tmp_path: Path) ->
 def _given(fetch: FetchSettings, **plan: float) -> tuple[AddressLimiter, FakeClock]:
     clock = FakeClock()
     asked = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org", allow_networks=("127.0.0.0/8",), **plan)  # type: ignore[arg-type]
-    return limiter_of(Settings(fetch=fetch), asked, clock), clock
+    limiter = address_limiter(Settings(fetch=fetch), asked.allow_networks, clock, rate=asked.per_ip_rate)
+    return limiter, clock
 
 
 @pytest.mark.parametrize(
