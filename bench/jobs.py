@@ -24,7 +24,7 @@ from sqlalchemy import insert, text, update
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Execution, Job, Source
+from holdfast.db.models import Execution, Job, Owner, Source
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases
 from holdfast.jobs.scheduler import Scheduler
@@ -100,6 +100,11 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
         actions = JobActions(clock, placement)
         scheduler.start()
         scheduler.tick()
+        with database.write() as session:
+            owner = Owner(kind="worker", host="bench", pid=1, run_file="/", started_at=clock.at, heartbeat_at=clock.at)
+            session.add(owner)
+            session.flush()
+            worker = owner.id
 
         def make_due() -> None:
             with database.write() as session:
@@ -118,7 +123,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
 
         figures = {"idle": timed(scheduler.tick), "sweep": timed(scheduler.tick, before=later)}
         figures["full"] = timed(scheduler.tick, before=make_due)
-        figures["take"] = timed(lambda: leases.take("bench"))
+        figures["take"] = timed(lambda: leases.take(worker))
         clock.at += timedelta(minutes=1)
         with database.read() as session:
             figures["place"] = timed(lambda: placement.place(session, timedelta(days=1), now=clock.at))

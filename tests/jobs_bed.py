@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import select
 from holdfast.clock import Clock
 from holdfast.config import JobSettings, Settings, Timings
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Hold, Job, JobEvent
+from holdfast.db.models import Execution, Hold, Job, JobEvent, Owner
 from holdfast.jobs.administration.actions import JobActions, Upserted
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult, StartPage
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
@@ -38,6 +38,26 @@ def unchanged(content_hash: str = "a") -> RunEnding:
     return RunEnding(result=RunResult.COMPLETED, start=StartPage(content_hash=content_hash))
 
 
+def holder(database: Database, host: str) -> int:
+    """Return the id of the worker on a machine, which is registered at the first call."""
+    now = datetime.now(UTC)
+    with database.write() as session:
+        found = session.scalars(select(Owner).where(Owner.host == host).limit(1)).one_or_none()
+        if found is None:
+            found = Owner(kind="runner", host=host, pid=1, run_file=f"/{host}/x.run", started_at=now, heartbeat_at=now)
+            session.add(found)
+            session.flush()
+        return found.id
+
+
+def end_holder(database: Database, host: str) -> None:
+    """End the row of the worker on a machine, as the recovery of a dead one does."""
+    number = holder(database, host)
+    with database.write() as session:
+        row = session.get_one(Owner, number)
+        row.ended_at = row.heartbeat_at
+
+
 class Party:
     """One process: a scheduler, a worker's leases and the actions of people."""
 
@@ -57,7 +77,7 @@ class Party:
 
     def taken(self, owner: str = "w1") -> ExecutionLease:
         """Return a lease; the test fails if nothing waits."""
-        lease = self.leases.take(owner)
+        lease = self.leases.take(holder(self.database, owner))
         assert lease is not None, "nothing is queued"
         return lease
 
@@ -130,7 +150,7 @@ class Bed:
         """Return who held a job and how that ended, oldest first."""
         with self.database.read() as session:
             rows = session.scalars(select(Hold).where(Hold.job_id == job_id).order_by(Hold.id))
-            return [(row.owner, row.ending) for row in rows]
+            return [(row.owner.rpartition("/")[0], row.ending) for row in rows]
 
     def events(self, job_id: int) -> list[str]:
         """Return what was told about a job: names and states."""

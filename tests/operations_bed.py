@@ -20,6 +20,7 @@ from holdfast.operations.running import HeldOperation, OperationWork, run_operat
 from holdfast.operations.works import WORKS
 from holdfast.worker.runner import RunnerHolding, StopReason, holding_for
 from tests.api_bed import Server
+from tests.jobs_bed import holder
 
 UPLOADS = "/api/admin/uploads"
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -98,7 +99,7 @@ def child_in_thread(server: Server, works: Mapping[OperationKind, OperationWork]
 
 def taken(server: Server, owner: str = "w1") -> ExecutionLease | None:
     """Take the operation that has waited longest, as a worker does."""
-    return server.bed.party.leases.take(owner, operations=True)
+    return server.bed.party.leases.take(holder(server.bed.database, owner), operations=True)
 
 
 def perform(

@@ -15,7 +15,7 @@ from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.contract.crawl_bed import crawl
-from tests.jobs_bed import DONE
+from tests.jobs_bed import DONE, holder
 from tests.typed import Typist
 
 JSON = {"content-type": "application/json"}
@@ -105,7 +105,7 @@ def test_a_running_job_keeps_its_state_and_its_run_when_it_is_given_a_new_plan(s
                       schedule_enabled=True)  # fmt: skip
 
     assert (made.status_code, made.json()["status"], made.json()["interval_minutes"]) == (201, "running", 90)
-    assert made.json()["lock_owner"] == "w1"
+    assert made.json()["lock_owner"] == f"w1/{holder(server.bed.database, 'w1')}"
     assert [run.state for run in server.bed.executions(job_id)] == ["running"]
 
 

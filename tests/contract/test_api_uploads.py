@@ -21,6 +21,7 @@ from holdfast.operations.running import HeldOperation, OperationContext, run_ope
 from holdfast.operations.uploads import PartFile, part_path, remove_expired
 from holdfast.operations.works import WORKS
 from tests.api_bed import Server
+from tests.jobs_bed import end_holder
 from tests.operations_bed import (
     TUS,
     UPLOADS,
@@ -252,7 +253,8 @@ def test_a_worker_that_lost_its_operation_says_nothing_of_the_upload(server: Ser
     send(server, place, whole, 0)
     late = taken(server)
     assert late is not None
-    server.bed.party.scheduler.sweep(dead_owners=[late.owner])
+    end_holder(server.bed.database, "w1")
+    server.bed.party.scheduler.sweep()
     assert taken(server, "w2") is not None
     upload_id = server.get(place).json()["id"]
     held = HeldOperation(late.execution_id, late.claim)

@@ -178,7 +178,7 @@ def test_idle_clock_follows_wall_clock_after_a_killed_crawl(
 
 _LEASES = [
     "INSERT INTO domains (name, created_at, lease_owner, lease_expires_at) VALUES ('a.test', 0, ?, 9)",
-    "UPDATE jobs SET lock_token = 't', lock_owner = ?",
+    "UPDATE jobs SET lock_token = 't', lock_owner_id = ?",
 ]
 
 

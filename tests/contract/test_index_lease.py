@@ -12,9 +12,10 @@ from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
-from holdfast.index.indexer import MAX_KILLS, Indexer, Interrupted, free_dead_indexers, index_pending, open_indexer
+from holdfast.index.indexer import MAX_KILLS, Indexer, Interrupted, index_pending, open_indexer
 from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files
 from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.recovery import recover_owners
 from holdfast.processes.runfile import RunFile
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
@@ -97,16 +98,20 @@ def test_a_reader_that_gets_on_keeps_its_file(raw_db: RawDatabase, clock: FakeCl
         assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
 
 
+def _recovered(raw_db: RawDatabase, clock: FakeClock, folder: Path) -> int:
+    return recover_owners(raw_db, clock, folder=folder, release=lambda _owner: True)
+
+
 def test_the_file_of_a_dead_owner_is_free_at_once(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
     run = RunFile(tmp_path / "run")
     owner = OwnerProcess(raw_db, clock, run=run, kind="indexer", execution_id=None)
     assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
-    assert free_dead_indexers(raw_db, clock, tmp_path / "run") == 0
+    assert _recovered(raw_db, clock, tmp_path / "run") == 0
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
 
     run.close()
     clock.advance(121)
-    assert free_dead_indexers(raw_db, clock, tmp_path / "run") == 1
+    assert _recovered(raw_db, clock, tmp_path / "run") == 1
 
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
 
@@ -209,7 +214,7 @@ def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
         clock.advance(15)
         lease.pulse()
 
-    assert free_dead_indexers(raw_db, clock, home / "run") == 0
+    assert _recovered(raw_db, clock, home / "run") == 0
     assert _waits(raw_db, clock) == []
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
     owner.end()
@@ -221,7 +226,7 @@ def test_a_reader_that_was_taken_for_gone_while_it_had_nothing_to_read_holds_wha
     owner = OwnerProcess(raw_db, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
     _is_elsewhere(raw_db)
     clock.advance(600)
-    assert free_dead_indexers(raw_db, clock, home / "run") == 1
+    assert _recovered(raw_db, clock, home / "run") == 1
 
     assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
 

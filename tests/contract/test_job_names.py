@@ -16,6 +16,7 @@ from holdfast.jobs.store import folder_name
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
 from tests.archive import Shot, build_archive
+from tests.jobs_bed import holder
 
 
 @pytest.mark.parametrize(("name", "stem"), [("ex-20260101", "ex-20260101-1"), (None, "ex-1"), ("../a b/é", "a-b-1")])
@@ -28,7 +29,7 @@ def test_a_run_s_directory_is_called_after_its_job(
             source = registry.create(session, jobs.clock, spec)
             jobs.actions.upsert(session, JobSpec(source_id=source.id, name=name))
         jobs.scheduler.tick()
-        lease = jobs.leases.take("w1")
+        lease = jobs.leases.take(holder(jobs.database, "w1"))
 
     assert lease is not None
     assert lease.output_dir.name.partition("__")[2] == stem

@@ -19,7 +19,7 @@ from holdfast.db.models import Hold
 from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
-from tests.jobs_bed import DONE, Party
+from tests.jobs_bed import DONE, Party, holder
 
 pytestmark = pytest.mark.postgres
 
@@ -91,7 +91,10 @@ def test_an_execution_that_another_worker_is_taking_is_left_to_it_without_a_wait
         _queue(party, "first", "second")
         with other.write() as session:
             session.execute(text("SELECT id FROM jobs WHERE id = 1 FOR UPDATE"))
-            second, nothing = party.leases.take("w1"), party.leases.take("w2")
-        first = party.leases.take("w1")
+            second, nothing = (
+                party.leases.take(holder(party.database, "w1")),
+                party.leases.take(holder(party.database, "w2")),
+            )
+        first = party.leases.take(holder(party.database, "w1"))
 
     assert (second and second.source.code, nothing, first and first.source.code) == ("second", None, "first")

@@ -17,7 +17,7 @@ from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.jobs.states import JobAction, State
 from tests.clock import FakeClock
-from tests.jobs_bed import DONE, Bed, failed, open_bed, unchanged
+from tests.jobs_bed import DONE, Bed, end_holder, failed, holder, open_bed, unchanged
 
 HOUR = timedelta(hours=1)
 
@@ -89,9 +89,9 @@ def test_the_longest_waiting_is_taken_first_and_only_once(bed: Bed, clock: FakeC
     first, second = bed.party.taken("w1"), other.taken("w2")
 
     assert [first.claim.job_id, second.claim.job_id] == ids
-    assert bed.party.leases.take("w3") is None
+    assert bed.party.leases.take(holder(bed.party.database, "w3")) is None
     assert bed.job(ids[0]).state == "running"
-    assert (bed.job(ids[0]).lock_owner, bed.job(ids[0]).lock_epoch) == ("w1", 1)
+    assert (bed.job(ids[0]).lock_owner, bed.job(ids[0]).lock_epoch) == (first.owner, 1)
     assert first.output_dir.parent == bed.home.resolve() / "warcs" / "a"
     assert not first.resumed
 
@@ -317,7 +317,7 @@ def test_a_late_owner_cannot_touch_what_the_new_one_holds(bed: Bed, clock: FakeC
     for call in _writes(bed.party.leases):
         with pytest.raises(LeaseLost):
             call(late)
-    assert (bed.job(job_id).lock_token, bed.job(job_id).lock_owner) == (fresh.claim.token, "new")
+    assert (bed.job(job_id).lock_token, bed.job(job_id).lock_owner) == (fresh.claim.token, fresh.owner)
     other.leases.settle(fresh, DONE)
     assert bed.holds(job_id) == [("late", "lease_lost"), ("new", "settled")]
     assert [e.state for e in bed.executions(job_id)] == ["completed"]
@@ -331,8 +331,9 @@ def test_a_start_steals_nothing_from_the_living(bed: Bed, clock: FakeClock) -> N
 
     assert bed.another().scheduler.start() == 0
     assert [bed.job(job_id).state for job_id in ids] == ["running"] * 10
-    # but one whose owner's file lock is free is taken over at once
-    assert bed.another().scheduler.start(dead_owners=["w3"]) == 1
+    # but one whose owner has ended is taken over at once
+    end_holder(bed.database, "w3")
+    assert bed.another().scheduler.start() == 1
     assert [bed.job(job_id).state for job_id in ids].count("running") == 9
     for number, lease in enumerate(leases):
         if number != 3:
@@ -393,7 +394,7 @@ def test_an_execution_queued_for_later_waits_for_its_date(bed: Bed, clock: FakeC
     with bed.database.write() as session:
         session.execute(update(Execution).values(queued_at=clock.now() + timedelta(days=1)))
 
-    assert bed.party.leases.take("w1") is None
+    assert bed.party.leases.take(holder(bed.party.database, "w1")) is None
     clock.advance(86400)
     assert bed.party.taken().claim.job_id == job_id
 

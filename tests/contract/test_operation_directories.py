@@ -15,6 +15,7 @@ from holdfast.operations.launching import OperationLauncher
 from holdfast.operations.long_running import OperationState
 from holdfast.processes.directory_id import directory_id
 from tests.api_bed import Server
+from tests.jobs_bed import holder
 from tests.operations_bed import begun, send
 
 _ADMIN = "/api/admin"
@@ -49,19 +50,20 @@ def test_an_operation_is_taken_only_where_its_files_lie(
     send(server, begun(server, 10), b"no archive", 0)
     server.ask("POST", f"{_ADMIN}/verifications", quick=True)
 
-    assert elsewhere.take("w2", operations=True) is None
+    assert elsewhere.take(holder(server.bed.database, "w2"), operations=True) is None
     assert _states(server) == ["queued", "queued"]
 
-    assert [here.take("w1", operations=True) is not None for _ in range(3)] == [True, True, False]
+    worker = holder(server.bed.database, "w1")
+    assert [here.take(worker, operations=True) is not None for _ in range(3)] == [True, True, False]
     server.clock.advance(25 * 3600)
     server.bed.party.scheduler.sweep()
-    assert elsewhere.take("w2", operations=True) is None, "nor after its worker died"
-    assert here.take("w3", operations=True) is not None
+    assert elsewhere.take(holder(server.bed.database, "w2"), operations=True) is None, "nor after its worker died"
+    assert here.take(holder(server.bed.database, "w3"), operations=True) is not None
 
 
 def test_what_was_meant_for_a_directory_that_is_gone_can_be_cancelled(server: Server, here: ExecutionLeases) -> None:
     started = server.ask("POST", f"{_ADMIN}/verifications", quick=True).json()
-    assert here.take("w1", operations=True) is not None
+    assert here.take(holder(server.bed.database, "w1"), operations=True) is not None
     server.ask("POST", f"{_ADMIN}/operations/{started['id']}/cancel")
     server.clock.advance(301)
 
@@ -101,7 +103,7 @@ def test_a_server_starts_a_worker_only_for_operations_that_no_worker_takes(
     at_once = needed()
     server.clock.advance(2)
     waits = needed()
-    lease = here.take("w1", operations=True)
+    lease = here.take(holder(server.bed.database, "w1"), operations=True)
     assert lease is not None
     runs = needed()
     server.clock.advance(299)
@@ -126,7 +128,7 @@ def test_a_server_starts_no_worker_beside_two_operations_that_run(server: Server
     needed = []
     for owner in ("w1", "w2"):
         needed.append(launcher.is_needed())
-        assert here.take(owner, operations=True) is not None
+        assert here.take(holder(server.bed.database, owner), operations=True) is not None
     needed.append(launcher.is_needed())
     launcher.close()
 

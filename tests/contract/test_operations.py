@@ -24,6 +24,7 @@ from holdfast.operations.long_running import OperationRequest, OperationRunning,
 from holdfast.operations.running import OperationContext
 from holdfast.worker.runner import StopReason
 from tests.api_bed import Server
+from tests.jobs_bed import end_holder
 from tests.operations_bed import captured, operation, perform, run_next, run_waiting, taken
 
 ADMIN = "/api/admin"
@@ -103,8 +104,8 @@ def test_operation_of_a_dead_worker_continues_where_it_was(server: Server) -> No
     party.leases.report(dead, Counts(), {"phase": "reading", "done": 1, "total": 2, "result": {"seen": 5}})
     held_by_live = taken(server)
     shown = operation(server, started["id"])
-    # Its run file is free: it died without a word.
-    party.scheduler.sweep(dead_owners=[dead.owner])
+    end_holder(server.bed.database, "w1")
+    party.scheduler.sweep()
     found: dict[str, Any] = {}
 
     def work(context: OperationContext) -> dict[str, Any]:
@@ -175,7 +176,8 @@ def test_an_operation_whose_process_dies_each_time_is_given_up(server: Server, i
         if starts == 20:
             perform(server, lease)
         elif is_worker_dead:
-            server.bed.party.scheduler.sweep(dead_owners=[lease.owner])
+            end_holder(server.bed.database, "w1")
+            server.bed.party.scheduler.sweep()
         else:
             server.bed.party.leases.release(lease, has_died=True)
         starts += 1

@@ -31,7 +31,7 @@ from holdfast.worker.background import BackgroundContext
 from holdfast.zimit.output_directory import SENTINEL
 from tests.api_bed import Server
 from tests.clock import FakeClock
-from tests.jobs_bed import Bed, Party, failed, open_bed
+from tests.jobs_bed import Bed, Party, failed, holder, open_bed
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_started_run_is_leased_only_by_its_own_machine(bed: Bed, machines: tuple
     a, b = machines
     first = _handed_back(bed, a)
 
-    assert b.leases.take("host-b/2") is None
+    assert b.leases.take(holder(b.database, "host-b")) is None
     again = a.taken("host-a/3")
 
     assert (again.execution_id, again.output_dir, again.left_behind) == (first.execution_id, first.output_dir, None)
@@ -103,7 +103,7 @@ def test_retry_stays_on_the_machine_of_its_files(bed: Bed, machines: tuple[Party
     clock.advance(3600)
     bed.party.scheduler.tick()
 
-    assert b.leases.take("host-b/2") is None
+    assert b.leases.take(holder(b.database, "host-b")) is None
     assert a.taken("host-a/3").output_dir == first.output_dir
 
 
@@ -121,7 +121,7 @@ def test_run_of_a_silent_machine_goes_on_elsewhere(bed: Bed, machines: tuple[Par
     assert str(first.output_dir) in lease.left_behind
     assert "host-a, silent since" in lease.left_behind
     b.leases.release(lease)
-    assert a.leases.take("host-a/3") is None, "it is b's now"
+    assert a.leases.take(holder(a.database, "host-a")) is None, "it is b's now"
     assert b.taken("host-b/4").left_behind is None
 
 

@@ -24,7 +24,7 @@ from holdfast.wiring.jobs import Jobs
 from tests.api_bed import Server
 from tests.clock import FakeClock
 from tests.contract.crawl_bed import Crawl, crawl
-from tests.jobs_bed import DONE, Bed, open_bed
+from tests.jobs_bed import DONE, Bed, holder, open_bed
 
 _PAUSE, _RESUME = "/api/admin/crawls/pause", "/api/admin/crawls/resume"
 
@@ -230,7 +230,7 @@ def test_a_paused_run_that_is_taken_back_before_a_worker_takes_it_up_is_paused_n
     job_id = _handed_back(bed, clock)
     if how is None:
         bed.change(job_id, lambda job: setattr(job, "state", "failed"))
-        assert bed.party.leases.take("far/1") is None
+        assert bed.party.leases.take(holder(bed.party.database, "far")) is None
     else:
         with bed.database.write() as session:
             bed.party.actions.act(session, job_id, how)

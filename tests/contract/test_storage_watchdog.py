@@ -23,7 +23,7 @@ from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
-HERE = f"{socket.gethostname()}/1"
+HERE = socket.gethostname()
 DEAD = Probe(PathHealth.DEAD, 107)
 
 
@@ -168,7 +168,7 @@ def test_a_job_that_waits_for_its_machine_is_a_reason_to_mount_again_and_a_coold
 
 
 def test_runs_of_another_machine_and_deployments_are_left_alone(bed: Bed, clock: FakeClock) -> None:
-    _running(bed, owner="elsewhere/7")
+    _running(bed, owner="elsewhere")
     machine = Machine(bed, clock)
     assert machine.look().looked_at == ()
 

@@ -14,7 +14,7 @@ from holdfast.cli import job_show, status
 from holdfast.cli.job_selector import open_for_jobs
 from holdfast.cli.printing import runnable
 from holdfast.clock import SystemClock
-from holdfast.db.models import Execution, Job, Owner, Source
+from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs.pauses import RunWait
 from holdfast.jobs.waiting import waits_of
 from holdfast.processes.owners import OwnerProcess
@@ -59,8 +59,7 @@ def test_run_waits_for_a_worker_then_for_a_free_one(database_url: str, tmp_path:
         assert _wait(bed).code == "turn"
         other = bed.job("other")
         with bed.database.write() as session:
-            owner = f"{session.get_one(Owner, worker.id).host}/{worker.id}"
-            session.execute(update(Job).where(Job.id == other).values(lock_token="x", lock_owner=owner))
+            session.execute(update(Job).where(Job.id == other).values(lock_token="x", lock_owner_id=worker.id))
         assert _wait(bed).code == "busy"
         worker.end()
 
@@ -85,8 +84,7 @@ def test_run_with_files_waits_for_the_worker_beside_them(database_url: str, tmp_
             session.execute(update(Execution).values(directory="ours"))
         assert _wait(bed).code == "turn"
         with bed.database.write() as session:
-            owner = f"{session.get_one(Owner, keeper.id).host}/{keeper.id}"
-            session.execute(update(Job).where(Job.id == other).values(lock_token="x", lock_owner=owner))
+            session.execute(update(Job).where(Job.id == other).values(lock_token="x", lock_owner_id=keeper.id))
         assert _wait(bed).code == "turn"
         second.end()
         assert _wait(bed) == ("busy", "the worker that has its files is busy; it starts when that worker is free")

@@ -13,19 +13,21 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.crawl.recovery import recover
+from holdfast.crawl.recovery import recover, recover_leases
 from holdfast.crawl.stopping import Stops
 from holdfast.db.models import Job, Owner
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import Counts, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
+from holdfast.processes.owners import OwnerProcess
+from holdfast.processes.runfile import RunFile
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.loop import dead_holders
 from holdfast.worker.runner import RunnerHolding, StopReason
 from tests import patience
 from tests.contract.worker_bed import DONE, WorkerBed
+from tests.jobs_bed import holder
 
 
 @pytest.fixture
@@ -349,7 +351,7 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
     job_id = bed.job("ex")
     with open_jobs(bed.settings) as jobs:
         jobs.scheduler.tick()
-        dead = jobs.leases.take("elsewhere/1")
+        dead = jobs.leases.take(holder(jobs.database, "elsewhere"))
         assert dead is not None
     with bed.database.write() as session:  # silent for the stale period: a short one would end the other lease, too
         job = session.get_one(Job, job_id)
@@ -372,6 +374,21 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
     bed.database.close()
 
 
+def test_job_of_a_killed_worker_is_free_at_the_next_poll(database_url: str, tmp_path: Path) -> None:
+    bed = WorkerBed(database_url, tmp_path)
+    bed.job("ex")
+    with closing(bed.database), open_jobs(bed.settings) as jobs, open_runtime(bed.settings) as runtime:
+        run = RunFile(runtime.run_folder)
+        killed = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="worker", execution_id=None)
+        jobs.scheduler.tick()
+        assert jobs.leases.take(killed.id) is not None
+        assert (recover_leases(runtime), jobs.scheduler.sweep()) == (0, 0)
+
+        run.let_go()
+        assert (recover_leases(runtime), jobs.scheduler.sweep()) == (1, 1)
+        assert (recover_leases(runtime), jobs.scheduler.sweep()) == (0, 0)
+
+
 @pytest.mark.parametrize("kind", ["worker", "runner"])
 def test_a_worker_of_another_machine_keeps_its_jobs_for_the_whole_stale_period(
     database_url: str, tmp_path: Path, kind: str
@@ -391,12 +408,12 @@ def test_a_worker_of_another_machine_keeps_its_jobs_for_the_whole_stale_period(
 
     with closing(bed.database), open_jobs(bed.settings) as jobs, open_runtime(bed.settings) as runtime:
         jobs.scheduler.tick()
-        assert jobs.leases.take(f"far/{number}") is not None
+        assert jobs.leases.take(number) is not None
         silent_for(590)
         assert recover(runtime).owners == 0
-        assert dead_holders(runtime, bed.database) == []
+        assert recover_leases(runtime) == 0
         assert jobs.scheduler.sweep() == 0
-        assert jobs.leases.take("here/1") is None, "it may come back, and goes on"
+        assert jobs.leases.take(holder(jobs.database, "here")) is None, "it may come back, and goes on"
 
         silent_for(601)
         assert jobs.scheduler.sweep() == 1

@@ -18,6 +18,7 @@ from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
 from holdfast.zimit.storage import integrity_report
 from tests import patience
+from tests.jobs_bed import holder
 
 CANNOT = 77
 """The exit code where nothing may be mounted."""
@@ -52,7 +53,7 @@ def main(home: Path) -> None:
             source = registry.create(session, jobs.clock, spec)
             jobs.actions.upsert(session, JobSpec(source_id=source.id))
         jobs.scheduler.tick()
-        lease = jobs.leases.take(f"{socket.gethostname()}/1")
+        lease = jobs.leases.take(holder(jobs.database, socket.gethostname()))
         assert lease is not None
         lease.output_dir.mkdir(parents=True)
         kill_mount(home / "warcs")

@@ -19,6 +19,7 @@ from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
 from tests import patience
 from tests.flow.dead_mount import CANNOT
+from tests.jobs_bed import holder
 
 _COMMANDS = (["watchdog-status", "--json"], ["auto-recover", "--json"])
 
@@ -55,7 +56,7 @@ def main(home: Path) -> None:
             source = registry.create(session, jobs.clock, spec)
             jobs.actions.upsert(session, JobSpec(source_id=source.id))
         jobs.scheduler.tick()
-        lease = jobs.leases.take("far/1")
+        lease = jobs.leases.take(holder(jobs.database, "far"))
         assert lease is not None
         lease.output_dir.mkdir(parents=True)
         with jobs.database.write() as session:

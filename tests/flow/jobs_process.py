@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.config import Settings
 from holdfast.errors import LeaseLost, Unavailable
-from tests.jobs_bed import DONE, Party
+from tests.jobs_bed import DONE, Party, holder
 
 _fork = get_context("fork")
 """A fork is a process like any other and starts in milliseconds; nothing of ours is open across it."""
@@ -73,9 +73,10 @@ def schedule(world: World) -> None:
 def work(world: World, owner: str, busy_s: float) -> None:
     """Be a worker for ever: take, stay busy while saying so, settle."""
     party, chance, pause = world.party(), random.Random(owner), threading.Event()
+    owner_id = holder(party.database, owner)
     while True:
         with suppress(Unavailable):
-            lease = party.leases.take(owner)
+            lease = party.leases.take(owner_id)
             if lease is None:
                 pause.wait(0.05)
                 continue

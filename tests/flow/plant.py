@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -182,9 +181,11 @@ class Plant:
     def holders(self) -> set[int]:
         """Return the process numbers of the workers that hold jobs now."""
         with closing(self.crawler.raw_db()) as raw_db, raw_db.read() as tx:
-            owners = {row[0] for row in tx.execute("SELECT lock_owner FROM jobs WHERE lock_token IS NOT NULL")}
-            pids = tx.execute("SELECT id, pid FROM owners WHERE ended_at IS NULL")
-        return {pid for owner_id, pid in pids if f"{socket.gethostname()}/{owner_id}" in owners}
+            pids = tx.execute(
+                "SELECT o.pid FROM owners o JOIN jobs j ON j.lock_owner_id = o.id"
+                " WHERE j.lock_token IS NOT NULL AND o.ended_at IS NULL"
+            )
+        return {pid for (pid,) in pids}
 
     def asked_after_settled(self, entries: Sequence[Entry]) -> list[str]:
         """Return the pages that the site was asked for although an attempt on them had been settled well before."""

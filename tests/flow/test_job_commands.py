@@ -20,6 +20,7 @@ from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, open_jobs
+from tests.jobs_bed import holder
 from tests.typed import Typist
 
 
@@ -59,7 +60,7 @@ def _run(typed: Typist, ending: RunEnding, *, lines: int = 0) -> int:
 
     def run(jobs: Jobs) -> int:
         jobs.scheduler.tick()
-        lease = jobs.leases.take("w1")
+        lease = jobs.leases.take(holder(jobs.database, "w1"))
         assert lease is not None, "nothing is due"
         book = LogBook(jobs.database, jobs.clock, lease.execution_id, jobs.settings.jobs)
         for number in range(lines):
@@ -146,7 +147,7 @@ def test_a_log_is_followed_to_the_end_of_its_execution(typed: Typist) -> None:
     typed("create-job --source ex")
     with open_jobs(config.load(home=typed.home)) as jobs:
         jobs.scheduler.tick()
-        lease = jobs.leases.take("w1")
+        lease = jobs.leases.take(holder(jobs.database, "w1"))
         assert lease is not None
         book = LogBook(jobs.database, jobs.clock, lease.execution_id, jobs.settings.jobs)
         book.write("info", "crawler.fetch", "first")

@@ -16,6 +16,7 @@ from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig
 from holdfast.wiring.jobs import open_jobs
+from tests.jobs_bed import holder
 
 
 def _refuse_zimit(checked: SourceConfig) -> None:
@@ -35,7 +36,7 @@ def test_an_installation_makes_queues_and_runs_a_job(database_url: str, tmp_path
             jobs.actions.upsert(session, JobSpec(source_id=source.id, config={"backend": "zimit"}))
         assert jobs.scheduler.start() == 0
         assert list(jobs.scheduler.tick().queued) == [made.job.id]
-        lease = jobs.leases.take("w1")
+        lease = jobs.leases.take(holder(jobs.database, "w1"))
         assert lease is not None
         with jobs.database.read() as session:
             seen = start_page(session, execution_id=lease.execution_id, url="https://ex.example/")
@@ -51,7 +52,7 @@ def test_a_lock_is_judged_by_the_databases_clock(postgres_url: str, tmp_path: Pa
                 {"code": "ex", "config": {"seeds": ["https://ex.example/"]}}))  # fmt: skip
             jobs.actions.upsert(session, JobSpec(source_id=source.id))
         jobs.scheduler.tick()
-        lease = jobs.leases.take("w1")
+        lease = jobs.leases.take(holder(jobs.database, "w1"))
         assert lease is not None
         with jobs.database.read() as session:
             beat = session.get_one(Job, lease.claim.job_id).lock_heartbeat_at

@@ -18,6 +18,7 @@ from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, rows, until
 from tests.flow.plant import Plant
+from tests.jobs_bed import holder
 from tests.site import Site, judge
 from tests.site.book import html, links
 
@@ -264,9 +265,13 @@ def test_stale_jobs_are_shown_and_freed_only_with_apply(plant: Plant) -> None:
     plant.job("ex", "https://ex.example/")
     with plant.jobs() as jobs:
         jobs.scheduler.tick()
-        assert jobs.leases.take("elsewhere/7") is not None
+        lease = jobs.leases.take(holder(jobs.database, "elsewhere"))
+        assert lease is not None
         shown = recover_stale(jobs, older_than_minutes=0, apply=False)
-        assert ([one.owner for one in shown.record["stale"]], shown.record["freed"]) == (["elsewhere/7"], 0)
+        assert ([one.owner for one in shown.record["stale"]], shown.record["freed"]) == (
+            [f"elsewhere/{holder(jobs.database, 'elsewhere')}"],
+            0,
+        )
         assert plant.executions()[0].state == "running"
 
         freed = recover_stale(jobs, older_than_minutes=0, apply=True)

@@ -28,6 +28,7 @@ from holdfast.zimit.output_directory import read_mapping
 from tests.flow.crawler import FAST
 from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
+from tests.jobs_bed import holder
 from tests.site import Site
 
 
@@ -163,7 +164,7 @@ def test_a_flag_that_the_image_does_not_know_is_tried_once_and_never_again(bed: 
 
     assert bed.execution(lease.execution_id).failure == "infra_error_config"
     assert bed.row(job_id).current_retry_count == 0
-    assert bed.jobs.leases.take("w1") is None
+    assert bed.jobs.leases.take(holder(bed.jobs.database, "w1")) is None
     assert len(bed.engine.calls("run")) == 1
 
 
@@ -171,7 +172,7 @@ def test_a_configuration_that_could_not_run_is_refused_before_anything_is_queued
     with pytest.raises(Invalid, match=r"^zimit\.passthrough_args: "):
         bed.job(passthrough_args=["--driver", "evil.js"])
 
-    assert bed.jobs.leases.take("w1") is None
+    assert bed.jobs.leases.take(holder(bed.jobs.database, "w1")) is None
 
 
 def test_a_command_that_is_not_there_is_a_matter_of_configuration(tmp_path: Path) -> None:

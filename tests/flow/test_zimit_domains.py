@@ -17,6 +17,7 @@ from holdfast.worker.runner import StopReason
 from tests import patience
 from tests.flow.zimit.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
+from tests.jobs_bed import holder
 
 _HOST = "example.org"
 
@@ -114,7 +115,7 @@ def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: Zimit
     assert bed.engine.calls("run") == []
     assert any(f"{_HOST} is being crawled" in line for line in bed.lines(lease.execution_id))
     bed.jobs.leases.release(lease, rest_s=holding.rest_s)
-    assert bed.jobs.leases.take("w1") is None, "not at once"
+    assert bed.jobs.leases.take(holder(bed.jobs.database, "w1")) is None, "not at once"
     row = bed.row(job_id)
     assert (row.state, row.current_retry_count, row.infra_retry_count, row.failed_runs) == ("scheduled", 0, 0, 0)
 

@@ -31,6 +31,7 @@ from holdfast.zimit.main import run_tool
 from tests import patience
 from tests.flow.zimit.bed import SCALE, Bed, Step
 from tests.flow.zimit.forked import Forked
+from tests.jobs_bed import holder
 
 COMMAND = f"{sys.executable} -m holdfast.zimit --time-scale {SCALE}"
 WHOLE: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [30, 31, 0, 1]}]
@@ -56,7 +57,7 @@ class ZimitBed:
     def take(self) -> ExecutionLease:
         """Let what is due be queued, and take it."""
         self.jobs.scheduler.tick()
-        lease = self.jobs.leases.take("w1")
+        lease = self.jobs.leases.take(holder(self.jobs.database, "w1"))
         assert lease is not None, "nothing is queued"
         return lease
 

@@ -21,6 +21,7 @@ from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.runner import example
 from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
+from holdfast.crawl.recovery import recover_leases
 from holdfast.crawl.stopping import obeying_signals
 from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
@@ -37,7 +38,7 @@ from holdfast.records import Spelling, encode
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.feeds import FeedJobs
-from holdfast.worker.loop import BACKGROUND_TASKS, RunnerTable, WorkerOptions, dead_holders, work
+from holdfast.worker.loop import BACKGROUND_TASKS, RunnerTable, WorkerOptions, work
 
 _MOST = 10_000
 _log = log.get()
@@ -106,8 +107,9 @@ def schedule(
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_runtime(settings) as runtime, open_jobs(settings) as jobs:
-        # Do this before the first tick: it finds dead owners, and never mistakes "running" for "orphaned".
-        jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
+        # Do this before the first tick: it ends dead owners, and never mistakes "running" for "orphaned".
+        recover_leases(runtime)
+        jobs.scheduler.start()
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None
         )

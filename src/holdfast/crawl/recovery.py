@@ -7,6 +7,7 @@ Also manages the folder of a source's captures, and deletes those of a cancelled
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
@@ -16,15 +17,8 @@ from holdfast.clock import to_micros
 from holdfast.db.audit_events import append_event
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
-from holdfast.processes.owners import (
-    GONE,
-    WORKER_KINDS,
-    OwnerRow,
-    cleaning_up,
-    close_owner,
-    dead_owners,
-    delete_ended_visitors,
-)
+from holdfast.processes.owners import OwnerRow, delete_ended_visitors
+from holdfast.processes.recovery import LEASE_KINDS, Release, may_hold_jobs, recover_owners
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.records import Operator, record
 from holdfast.storage.roots import local_path
@@ -47,9 +41,6 @@ _log = log.get()
 _LOST = timedelta(hours=1)
 
 
-_INDEXER = "indexer"
-
-
 @dataclass(slots=True)
 class RecoveryReport:
     owners: int = 0
@@ -68,13 +59,7 @@ class RecoveryReport:
 def recover(runtime: Runtime) -> RecoveryReport:
     """Release what dead processes held, and seal the files they were writing here. Safe to run at any time."""
     report = RecoveryReport()
-    for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
-        # The next indexer releases the files of this one, before its row is closed.
-        if owner.kind == _INDEXER or _may_hold_jobs(runtime, owner):
-            continue
-        with cleaning_up(runtime.raw_db, owner) as ours:
-            if ours:
-                _clean_up(runtime, owner, report)
+    _walk(runtime, lambda owner: _release(runtime, owner, report))
     delete_ended_visitors(runtime.raw_db)
     _seal_strays(runtime, report)
     if report.owners:
@@ -89,17 +74,25 @@ def recover(runtime: Runtime) -> RecoveryReport:
     return report
 
 
-def _may_hold_jobs(runtime: Runtime, owner: OwnerRow) -> bool:
-    """Return whether this is a worker of another machine that may still hold its jobs, as far as known."""
-    if owner.kind not in WORKER_KINDS or not owner.is_away:
-        return False
-    # A closed row means that its jobs are free. They stay its own for the stale period after their last heartbeat,
-    # which may be slightly later than that of the row.
-    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.timings.jobs_stale_s) + GONE
+def recover_leases(runtime: Runtime) -> int:
+    """End the rows of dead processes that held nothing but leases; return how many. Touches no storage."""
+    # Safe in the loop of a worker: a WARC file on a mount that hangs would block it.
+    return _walk(runtime, lambda _owner: True, kinds=LEASE_KINDS)
 
 
-def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
-    """Clean up after one dead process. Each step is idempotent, in case this process dies during it."""
+def _walk(runtime: Runtime, release: Release, *, kinds: Collection[str] | None = None) -> int:
+    stale_s = runtime.settings.timings.jobs_stale_s
+
+    def release_all(owner: OwnerRow) -> bool:
+        return not may_hold_jobs(owner, runtime.clock, stale_s=stale_s) and release(owner)
+
+    return recover_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder, release=release_all, kinds=kinds)
+
+
+def _release(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> bool:
+    """Release what one dead process held; return False if files are left, for a later start or the machine that has
+    them. Each step is idempotent, in case this process dies during it.
+    """
     report.owners += 1
     # Do this before releasing its domains: another process could otherwise start the page that killed it.
     _quarantine(runtime, owner, report)
@@ -117,8 +110,8 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
         report.elsewhere.update((file.id, f"{file.file_key.name} {where}") for file in elsewhere)
     if sealed and not elsewhere:
         reach("recovery_sealed")
-        close_owner(runtime.raw_db, runtime.clock, owner)
-    # Otherwise the row stays: a later start, or the machine with the files, seals the rest.
+        return True
+    return False
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:

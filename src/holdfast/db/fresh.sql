@@ -695,7 +695,7 @@ CREATE TABLE jobs (
 	cancelled_at BIGINT, 
 	lock_token VARCHAR(32), 
 	lock_epoch BIGINT DEFAULT '0' NOT NULL, 
-	lock_owner VARCHAR, 
+	lock_owner_id BIGINT, 
 	lock_acquired_at BIGINT, 
 	lock_heartbeat_at BIGINT, 
 	max_retries INTEGER DEFAULT '3' NOT NULL, 
@@ -1085,4 +1085,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0038');
+INSERT INTO alembic_version(version_num) VALUES ('0039');

@@ -14,7 +14,7 @@ from holdfast.db import connect
 from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
 from holdfast.errors import Invalid, NotFound, Unavailable
 
-SCHEMA = "0038"
+SCHEMA = "0039"
 """The migration that this code requires; a test compares it with the newest one."""
 
 

@@ -36,7 +36,8 @@ from holdfast.index.writing import (
     write_batch,
 )
 from holdfast.parse.child import ParseChild
-from holdfast.processes.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
+from holdfast.processes.owners import OwnerProcess, beat_owner
+from holdfast.processes.recovery import INDEXER, recover_owners
 from holdfast.processes.runfile import RunFile
 from holdfast.storage.roots import stored_file
 from holdfast.storage.store import StoredFile
@@ -326,9 +327,6 @@ def each_pending(
                 yield result
 
 
-KIND = "indexer"
-
-
 @contextmanager
 def open_indexer(
     raw_db: RawDatabase, clock: Clock, home: Path, *, on_progress: OnProgress | None = None
@@ -337,26 +335,12 @@ def open_indexer(
     folder = home.resolve() / "run"
     # Do this before this process registers: it releases the files of a killed indexer on this machine at once, not
     # after its lease.
-    free_dead_indexers(raw_db, clock, folder)
+    recover_owners(raw_db, clock, folder=folder, release=lambda _owner: True, kinds=(INDEXER,))
     note_spans(raw_db)
     resolve_some(raw_db, after=random_start(raw_db), now=to_micros(clock.now()))
-    owner = OwnerProcess(raw_db, clock, run=RunFile(folder), kind=KIND, execution_id=None)
+    owner = OwnerProcess(raw_db, clock, run=RunFile(folder), kind=INDEXER, execution_id=None)
     try:
         with closing(Indexer(raw_db, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:
             yield indexer
     finally:
         owner.end()
-
-
-def free_dead_indexers(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
-    count = 0
-    for owner in dead_owners(raw_db, clock, folder=folder):
-        # The recovery of crawl processes and workers cleans up after those, because it knows what they held.
-        if owner.kind != KIND:
-            continue
-        with cleaning_up(raw_db, owner) as ours:
-            if ours:
-                # The file that it was reading is free with the end of its row.
-                close_owner(raw_db, clock, owner)
-                count += 1
-    return count

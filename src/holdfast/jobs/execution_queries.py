@@ -393,8 +393,8 @@ class ExecutionHolding(NamedTuple):
 def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
     """Return who may end an execution; a missing execution counts as ended."""
     rows = tx.execute(
-        "SELECT e.state, j.state IS NOT NULL, j.lock_owner, j.lock_heartbeat_at FROM executions e"
-        " JOIN jobs j ON j.id = e.job_id WHERE e.id = ?",
+        "SELECT e.state, j.state IS NOT NULL, o.host || '/' || o.id, j.lock_heartbeat_at FROM executions e"
+        " JOIN jobs j ON j.id = e.job_id LEFT JOIN owners o ON o.id = j.lock_owner_id WHERE e.id = ?",
         (execution_id,),
     )
     if not rows:

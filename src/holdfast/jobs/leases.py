@@ -41,6 +41,7 @@ class ExecutionLease:
     execution_id: int
     number: int
     owner: str
+    """The name of the worker."""
     job: Job
     """As it was when it was leased."""
     of: Source | None
@@ -90,7 +91,12 @@ class ExecutionLeases:
         self._directory = directory
 
     def take(
-        self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None, operations: bool = False
+        self,
+        owner_id: int,
+        *,
+        kinds: tuple[str, ...] | None = None,
+        job_id: int | None = None,
+        operations: bool = False,
     ) -> ExecutionLease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued.
 
@@ -110,7 +116,7 @@ class ExecutionLeases:
                 execution_id, _, may_start = waits
                 if not may_start:
                     schedule_queries.close_stray(session, execution_id=execution_id, now=now)
-                return None if free is None else self._take(session, *free, owner)
+                return None if free is None else self._take(session, *free, owner_id)
         return None
 
     def tell_waiting(self, reason: str, *, kinds: tuple[str, ...] | None = None) -> int | None:
@@ -126,10 +132,10 @@ class ExecutionLeases:
             emit(session, [event], now=now)
             return execution_id
 
-    def _take(self, session: Session, execution_id: int, job_id: int, owner: str) -> ExecutionLease:
+    def _take(self, session: Session, execution_id: int, job_id: int, owner_id: int) -> ExecutionLease:
         # The row is locked, so no earlier hold can end after this moment.
         now, token = moment_in(session, self._clock), secrets.token_hex(16)
-        epoch = schedule_queries.hold_job(session, job_id=job_id, token=token, owner=owner, now=now)
+        epoch = schedule_queries.hold_job(session, job_id=job_id, token=token, owner_id=owner_id, now=now)
         execution = schedule_queries.begin_execution(session, execution_id=execution_id, now=now)
         if execution is None:
             # The rollback also releases the job's lock.
@@ -137,6 +143,7 @@ class ExecutionLeases:
         # The session may still have these rows as they were before the lock.
         job = session.get_one(Job, job_id, populate_existing=True)
         source = None if job.source_id is None else session.get_one(Source, job.source_id, populate_existing=True)
+        owner = str(job.lock_owner)
         left_behind = self._left_behind(session, execution)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
         if source is not None and (left_behind is not None or not execution.output_dir):

@@ -18,6 +18,7 @@ from holdfast.db.models.base import Moment
 from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
 from holdfast.jobs.store import is_open_operation
+from holdfast.processes.leases import has_ended
 from holdfast.records import Operator, record
 
 _OPEN = ("queued", "running", "stopped")
@@ -168,7 +169,7 @@ def is_ours(directory: str, now: datetime) -> ColumnElement[bool]:
     return or_(here, ~lives.correlate(Execution))
 
 
-def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int:
+def hold_job(session: Session, *, job_id: int, token: str, owner_id: int, now: datetime) -> int:
     """Assign a job locked by `lock_next` to an owner and return the new epoch; the job is running from here on."""
     return session.scalars(
         update(Job)
@@ -178,7 +179,7 @@ def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: date
             lock_token=token,
             # The epoch fences late writes: a holder that was considered dead has the previous epoch.
             lock_epoch=Job.lock_epoch + 1,
-            lock_owner=owner,
+            lock_owner_id=owner_id,
             lock_acquired_at=now,
             lock_heartbeat_at=now,
             next_run_at=None,
@@ -265,13 +266,6 @@ def held_state(session: Session, claim: LeaseClaim) -> str | None:
     return session.scalar(select(Job.state).where(_held(claim)))
 
 
-def lock_owners(session: Session) -> list[str]:
-    """Return the owners of jobs locked now, from the index of the locks."""
-    return sorted(
-        {owner for owner in session.scalars(select(Job.lock_owner).where(Job.lock_token.is_not(None))) if owner}
-    )
-
-
 def orders(session: Session, *, execution_id: int) -> tuple[str | None, bool]:
     """Return the execution's stop request (drain, cancel, or None), and whether it is paused."""
     query = select(Execution.stop_requested, Execution.paused_at.is_not(None)).where(Execution.id == execution_id)
@@ -293,22 +287,22 @@ def _held(claim: LeaseClaim) -> Any:
 class Silence(NamedTuple):
     before: datetime
     """Owners without a heartbeat since this moment."""
-    owners: tuple[str, ...] = ()
-    """Owners that are known to be dead."""
     orphans: bool = False
     """Also running jobs without any holder: no code of ours creates such rows, so only a start searches for them."""
 
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions of a stale lock: its holder is silent, or has ended; or there is none, if selected."""
+        locked, ended = Job.lock_token.is_not(None), text(has_ended("jobs.lock_owner_id"))
+        orphan = and_(Job.state == State.RUNNING.value, Job.lock_token.is_(None))
+        wanted = [and_(locked, Job.lock_heartbeat_at < self.before), and_(locked, ended)]
+        return [*wanted, orphan] if self.orphans else wanted
+
 
 def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
-    """Return the jobs whose holder is silent or dead, and orphans if selected; uses the index of the locks."""
-    locked = select(Job.id).where(Job.lock_token.is_not(None))
-    wanted = [locked.where(Job.lock_heartbeat_at < silence.before)]
-    if silence.owners:
-        wanted.append(locked.where(Job.lock_owner.in_(silence.owners)))
-    if silence.orphans:
-        # Query each condition separately, so that each uses an index: that of the locks or that of the states.
-        wanted.append(select(Job.id).where(Job.state == State.RUNNING.value, Job.lock_token.is_(None)))
-    return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
+    """Return the jobs with a stale lock, by id."""
+    # Query each condition separately, so that each uses an index: that of the locks or that of the states.
+    found = [session.scalars(select(Job.id).where(one).limit(limit)) for one in silence.conditions()]
+    return sorted({job_id for ids in found for job_id in ids})[:limit]
 
 
 @record
@@ -334,20 +328,13 @@ def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
     """Return the stale jobs locked and still stale; skip rows that another process has locked."""
     rows = session.scalars(
         select(Job)
-        .where(Job.id.in_(stale_ids(session, silence, limit=limit)))
+        # Check again under the lock: its holder may have sent a heartbeat between the two statements.
+        .where(Job.id.in_(stale_ids(session, silence, limit=limit)), or_(*silence.conditions()))
         .order_by(Job.id)
         .with_for_update(skip_locked=True)
         .execution_options(populate_existing=True)
     )
-    # Check again under the lock: its holder may have sent a heartbeat between the two statements.
-    return [row for row in rows if _is_stale(row, silence)]
-
-
-def _is_stale(job: Job, silence: Silence) -> bool:
-    if job.lock_token is None:
-        return silence.orphans and job.state == State.RUNNING
-    beat = job.lock_heartbeat_at
-    return beat is None or beat < silence.before or job.lock_owner in silence.owners
+    return list(rows)
 
 
 def count_hour(session: Session, now: datetime, **counts: int) -> None:

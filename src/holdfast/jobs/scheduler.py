@@ -7,7 +7,7 @@ affects jobs of live holders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -65,15 +65,11 @@ class Scheduler:
         self._checked_at: datetime | None = None
         self.metrics: SchedulerMetrics | None = None
 
-    def start(self, *, dead_owners: Sequence[str] = ()) -> int:
-        """Build the slot table from the rows and clear the locks of dead holders; return how many.
-
-        A holder is dead if it was silent for the stale period, or if the caller passes it because its file lock is
-        free. Jobs of live holders are left alone.
-        """
+    def start(self) -> int:
+        """Build the slot table from the rows and clear stale locks, as `sweep` does; return how many."""
         with self._database.read() as session:
             self._placement.refresh(session, now=moment_in(session, self._clock))
-        return self.sweep(dead_owners=dead_owners, orphans=True)
+        return self.sweep(orphans=True)
 
     def tick(self) -> Tick:
         """Queue due jobs; periodically clear stale locks, prune and count. Raise Unavailable without the database."""
@@ -137,16 +133,17 @@ class Scheduler:
             self._placement.note(job_id, None, None)
         return queued
 
-    def sweep(self, *, dead_owners: Sequence[str] = (), orphans: bool = False, before: datetime | None = None) -> int:
-        """Clear the locks of dead holders, so that others continue their executions; return how many.
+    def sweep(self, *, orphans: bool = False, before: datetime | None = None) -> int:
+        """Clear stale locks, so that other workers continue the executions; return how many.
 
-        Dead are `dead_owners`, and holders that were silent for the stale period, or since `before`.
+        A lock is stale if its holder has ended, or was silent for the stale period, or since `before`. The recovery
+        of dead owners ends their rows.
         """
         total = 0
         while True:
             with self._database.read() as session:
                 stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.jobs_stale_s)
-                silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
+                silence = schedule_queries.Silence(before or stale, orphans)
                 # Check without a lock first: on SQLite each sweep would otherwise block all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):
                     return total

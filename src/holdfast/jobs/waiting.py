@@ -62,19 +62,19 @@ def _machine(tx: Transaction, directory: str) -> tuple[frozenset[int] | None, st
     return frozenset(int(row[0]) for row in keepers), awaited(str(host), from_micros(int(seen_at)), directory)
 
 
-def workers_at_work(raw_db: RawDatabase, clock: Clock, run_folder: Path) -> list[tuple[str, OwnerRow, int]]:
-    """Return the workers whose rows are open, on all machines: running, or died without ending.
+def workers_at_work(raw_db: RawDatabase, clock: Clock, run_folder: Path) -> list[tuple[OwnerRow, int]]:
+    """Return the workers whose rows are open, on all machines, and the number of jobs that each runs.
 
-    Each has its name in leases, and the number of jobs that it runs.
+    They are running, or died without ending.
     """
     with raw_db.read() as tx:
         rows = tx.execute(
-            "SELECT lock_owner, count(*) FROM jobs"  # noqa: S608 - our constant
-            f" WHERE lock_token IS NOT NULL AND {OF_SOURCE} GROUP BY lock_owner"
+            "SELECT lock_owner_id, count(*) FROM jobs"  # noqa: S608 - our constant
+            f" WHERE lock_token IS NOT NULL AND {OF_SOURCE} GROUP BY lock_owner_id"
         )
-    jobs = {str(row[0]): int(row[1]) for row in rows}
+    jobs = {row[0]: int(row[1]) for row in rows}
     seen = [one for kind in WORKER_KINDS for one in seen_owners(raw_db, clock, kind=kind, folder=run_folder)]
-    return [(name, one, jobs.get(name, 0)) for one in seen for name in (f"{one.host}/{one.id}",)]
+    return [(one, jobs.get(one.id, 0)) for one in seen]
 
 
 def waiting_runs(
@@ -85,7 +85,7 @@ def waiting_runs(
     if not runs:
         return []
     workers = workers_at_work(raw_db, clock, settings.home / "run")
-    alive = {seen.id: jobs for _, seen, jobs in workers if not seen.is_gone}
+    alive = {seen.id: jobs for seen, jobs in workers if not seen.is_gone}
     obstacle, now = _obstacle(settings, alive.values()), clock.now()
     return [(run, _own_wait(run, alive, now) or obstacle or _turn(run, alive)) for run in runs]
 

@@ -16,9 +16,11 @@ from typing import Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.crawl.recovery import recover_leases
 from holdfast.crawl.stopping import obeying_signals
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.errors import HoldfastError
+from holdfast.jobs.schedule_queries import Silence, stale_ids
 from holdfast.operations.queries import open_operations
 from holdfast.operations.runner import ALL_RUNNERS
 from holdfast.operations.uploads import remove_expired
@@ -26,13 +28,14 @@ from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import read_directory_id
 from holdfast.processes.restarts import Restarts
 from holdfast.wiring import begin_program, open_runtime
-from holdfast.worker.loop import OPERATIONS, RunnerTable, WorkerOptions, dead_holders, work
+from holdfast.worker.loop import OPERATIONS, RunnerTable, WorkerOptions, work
 
 _PATIENCE = timedelta(seconds=2)
 """How long an operation waits for a running worker, which looks for one every second."""
 _LOOK_S = 1.0
 # How often to look whether the workers of running operations are dead, as workers do.
 _DEAD_S = 10.0
+_MOST_STALE = 1000
 _EXPIRE_S = 60.0
 # The worker gives its operations ten seconds to end.
 _END_S = 15.0
@@ -50,7 +53,7 @@ class OperationLauncher:
         self._ending = threading.Event()
         self._worker: ChildProcess | None = None
         self._restarts, self._not_before, self._expired_at = Restarts(), 0.0, -_EXPIRE_S
-        self._dead, self._dead_at = list[str](), -_DEAD_S
+        self._recovered_at = -_DEAD_S
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
     def start(self) -> None:
@@ -106,20 +109,20 @@ class OperationLauncher:
             now = moment_in(session, self._clock)
         here = read_directory_id(self._settings.home)
         rows = [row for row in rows if row.execution.directory == here]
-        held = [row.job for row in rows if row.execution.state == "running"]
-        dead = self._dead_owners() if held else []
-        stale = now - timedelta(seconds=self._settings.timings.jobs_stale_s)
-        silent = [one for one in held if one.lock_owner in dead or (one.lock_heartbeat_at or stale) <= stale]
+        held = {row.job.id for row in rows if row.execution.state == "running"}
         waiting = [row for row in rows if row.execution.state == "queued" and _is_late(row.execution.queued_at, now)]
-        return bool(silent) or (bool(waiting) and len(held) < OPERATIONS)
+        return (bool(waiting) and len(held) < OPERATIONS) or (bool(held) and self._is_stale(held, now))
 
-    def _dead_owners(self) -> list[str]:
-        now = self._clock.monotonic()
-        if now - self._dead_at >= _DEAD_S:
-            self._dead_at = now
+    def _is_stale(self, held: set[int], now: datetime) -> bool:
+        """Return whether the worker of one of these jobs is silent or dead."""
+        elapsed = self._clock.monotonic()
+        if elapsed - self._recovered_at >= _DEAD_S:
+            self._recovered_at = elapsed
             with open_runtime(self._settings) as runtime:
-                self._dead = dead_holders(runtime, self._database)
-        return self._dead
+                recover_leases(runtime)
+        silence = Silence(now - timedelta(seconds=self._settings.timings.jobs_stale_s))
+        with self._database.read() as session:
+            return not held.isdisjoint(stale_ids(session, silence, limit=_MOST_STALE))
 
     def _reap(self, now: float) -> None:
         if self._worker is None or (code := self._worker.poll()) is None:

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sqlalchemy.orm import Session
+
 from holdfast import audit
-from holdfast.db.models import Recovery
+from holdfast.db.models import Owner, Recovery
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
 from holdfast.jobs.administration.recovering import (
@@ -138,7 +140,7 @@ class StorageWatchdog:
             return StorageReport(deploying=True)
         with jobs.database.read() as session:
             # Skip paths that no job needs; a path that is dead here may work on another machine.
-            runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
+            runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(session, run)]
             notes = notes_since(session, now - DAY)
         root = jobs.settings.zimit.store_root
         paths = [_folder(run) for run in runs]
@@ -261,8 +263,9 @@ def _folder(run: DirectoryRun) -> Path:
     return Path(os.path.normpath(run.execution.output_dir))
 
 
-def _is_here(run: DirectoryRun) -> bool:
+def _is_here(session: Session, run: DirectoryRun) -> bool:
     """Return whether the holder of a run is on this machine; a path dead here may be fine on another one."""
-    host = (run.job.lock_owner or "").rpartition("/")[0]
+    number = run.job.lock_owner_id
+    owner = None if number is None else session.get(Owner, number)
     # A run that waits for its storage has no holder: any machine may handle it.
-    return run.execution.state != "running" or host in ("", socket.gethostname())
+    return run.execution.state != "running" or owner is None or owner.host == socket.gethostname()

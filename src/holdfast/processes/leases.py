@@ -25,10 +25,13 @@ REVOKED: Final = f"token = token + 1, {RELEASED}"
 
 def is_free(table: str, now: str = "?") -> str:
     """Return the condition that no process holds a row of this table or alias; `now` is an SQL expression."""
-    return (
-        f"({table}.lease_expires_at IS NULL OR {table}.lease_expires_at <= {now} OR EXISTS"  # noqa: S608
-        f" (SELECT 1 FROM owners WHERE owners.id = {table}.owner_id AND owners.ended_at IS NOT NULL))"
-    )
+    expired = f"{table}.lease_expires_at <= {now}"
+    return f"({table}.lease_expires_at IS NULL OR {expired} OR {has_ended(f'{table}.owner_id')})"
+
+
+def has_ended(owner_id: str) -> str:
+    """Return the condition that an owner has ended, or died and was recovered (`processes/recovery.py`)."""
+    return f"EXISTS (SELECT 1 FROM owners WHERE owners.id = {owner_id} AND owners.ended_at IS NOT NULL)"  # noqa: S608
 
 
 def take(row: Leased, owner_id: int | None, *, until: datetime) -> None:

@@ -26,6 +26,8 @@ GONE = timedelta(minutes=2)
 """Time without heartbeat after which an owner counts as gone if its lock gives no answer."""
 WORKER_KINDS: Final = ("worker", "runner")
 """Owners that run jobs, with or without a scheduler. Supervisors, crawl processes and indexers do not."""
+OPERATING: Final = "operations"
+"""A worker that runs no crawls, only operations: queued crawls still wait for one that does."""
 
 VISITOR: Final = "visitor"
 """Owners that make a few requests outside any crawl. Their rows are deleted when they end: nothing refers to them."""
@@ -56,6 +58,11 @@ class OwnerRow:
     state: OwnerState = OwnerState.ALIVE
     is_silent: bool = False
     """Whether the last heartbeat is older than `GONE`."""
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return f"{self.host}/{self.id}"
 
     @property
     def is_gone(self) -> bool:
@@ -162,6 +169,11 @@ class OwnerProcess:
             )
         return int(rows[0][0])
 
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return f"{socket.gethostname()}/{self.id}"
+
     def beat(self, tx: Transaction) -> None:
         """Record a heartbeat in the caller's transaction."""
         beat_owner(tx, self._clock, self.id)
@@ -239,23 +251,6 @@ def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
         closed = _close_row(tx, clock, owner.id, owner.kind)
     owner.run_path.unlink(missing_ok=True)
     return closed
-
-
-def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
-    """Return whether an owner has ended or died; an unregistered owner counts as gone.
-
-    A silent owner on another machine does not count as gone here: its jobs have their own heartbeat, and `recover`
-    closes no worker's row before that expires.
-    """
-    owner = owner_row(raw_db, owner_id)
-    if owner is None or owner.ended_at is not None:
-        return True
-    return judged(owner, folder, silent_since=clock.now() - GONE).state is OwnerState.DEAD
-
-
-def is_registered(raw_db: RawDatabase, owner_id: int, *, host: str) -> bool:
-    owner = owner_row(raw_db, owner_id)
-    return owner is not None and owner.host == host
 
 
 def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerRow]:

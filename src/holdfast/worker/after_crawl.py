@@ -19,7 +19,7 @@ from holdfast.errors import Unavailable
 from holdfast.imports.importer import KEPT, Importer
 from holdfast.imports.packages import discover
 from holdfast.imports.placing import Keeping
-from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
+from holdfast.index.indexer import Indexer, Interrupted, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
 from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportOptions
@@ -36,7 +36,6 @@ from holdfast.zimit.errors import StoreMissing
 from holdfast.zimit.output_directory import store_is_present
 
 _log = log.get()
-_FREE_S = 5.0
 _BEAT_S = 15.0
 _COMPARE_S = 60.0
 _DRAIN_S = 5.0
@@ -55,7 +54,6 @@ class AfterCrawl:
     def __init__(self, context: BackgroundContext, *, judged: int = _JUDGED) -> None:
         # `judged`: approximate number of captures classified per turn.
         self._context, self._judged = context, judged
-        self._freed_at = -_FREE_S
         self._beat_at = 0.0
         self._compared_at = 0.0
         # Whether some captures may not have been compared yet.
@@ -91,7 +89,7 @@ class AfterCrawl:
         self._indexer.stopping = self._context.is_stopping()
 
     def _index(self) -> bool:
-        self._free()
+        self._beat()
         now, monotonic = self._context.runtime.clock.now(), self._context.runtime.clock.monotonic()
         for _ in range(_LOOKED_AT):
             if self._context.is_stopping():
@@ -153,13 +151,8 @@ class AfterCrawl:
             # No file may lie outside the archive: the reader reports it.
             return True
 
-    def _free(self) -> None:
-        runtime = self._context.runtime
-        now = runtime.clock.monotonic()
-        if now - self._freed_at >= _FREE_S:
-            self._freed_at = now
-            # Otherwise files leased by a killed indexer would wait for their lease to expire.
-            free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
+    def _beat(self) -> None:
+        now = self._context.runtime.clock.monotonic()
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
             self._indexer.beat()

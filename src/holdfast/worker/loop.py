@@ -6,7 +6,6 @@ not wait. Unsettled work stays in the rows, and another worker continues it.
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,21 +16,19 @@ from typing import Final, NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.crawl.recovery import recover
+from holdfast.crawl.recovery import recover, recover_leases
 from holdfast.crawl.stopping import Stops
-from holdfast.db.engine import Database, SessionClock, machine_clock
+from holdfast.db.engine import SessionClock, machine_clock
 from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
-from holdfast.index.indexer import free_dead_indexers
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
-from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import backend_of
 from holdfast.processes.boot_clock import follow_wall
 from holdfast.processes.disk import low_volume, shortage
-from holdfast.processes.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
+from holdfast.processes.owners import OPERATING, WORKER_KINDS, OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.search.directory import IndexDirectory
 from holdfast.sources.contact import ContactMissing, known_contact
@@ -161,30 +158,6 @@ class Heartbeat:
                 one.holding.ask(asked)
 
 
-def name_of(owner_id: int) -> str:
-    """Return the name under which a worker holds jobs: its machine, and its owner id."""
-    return f"{socket.gethostname()}/{owner_id}"
-
-
-def dead_holders(runtime: Runtime, database: Database) -> list[str]:
-    """Return the dead holders of jobs that are detectable from this machine, whatever its host name was.
-
-    Holders on other machines are left to the stale period: their run files are not visible here.
-    """
-    with database.read() as session:
-        names = lock_owners(session)
-    dead = []
-    for name in names:
-        host, _, number = name.rpartition("/")
-        if not number.isdecimal():
-            continue
-        # The owner rows identify a renamed machine or a replaced container.
-        known = host == socket.gethostname() or is_registered(runtime.raw_db, int(number), host=host)
-        if known and is_gone(runtime.raw_db, runtime.clock, int(number), folder=runtime.run_folder):
-            dead.append(name)
-    return dead
-
-
 _LOOK_S = 0.1
 # How often to look for operations: a person waits for them. A look is one cheap read.
 _OPERATIONS_S = 1.0
@@ -192,8 +165,6 @@ OPERATIONS: Final = 2
 """Concurrent operations of a worker, beside its crawls: a long verification must not delay an import."""
 SCHEDULING, RUNNING = WORKER_KINDS
 """Owner kinds of workers: one that also queues due jobs, and one that does not."""
-OPERATING: Final = "operations"
-"""Owner kind of a worker that runs no crawls: queued crawls still wait for one that does."""
 
 
 class RunnerTable(NamedTuple):
@@ -234,7 +205,7 @@ class WorkerContext:
 
     runtime: Runtime
     jobs: Jobs
-    name: str
+    owner: OwnerProcess
     heartbeat: Heartbeat
     background: BackgroundWork
     run_leases: ExecutionLeases
@@ -245,7 +216,6 @@ def _recover_at_end(runtime: Runtime) -> None:
     """Clean up after dead processes; log failures, and leave the rest to the next start."""
     try:
         recover(runtime)
-        free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
     except HoldfastError as exc:
         _log.warning("worker.not_cleaned_up", message=str(exc))
 
@@ -290,7 +260,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, kind: str = SC
         yield WorkerContext(
             runtime=runtime,
             jobs=jobs,
-            name=name_of(owner.id),
+            owner=owner,
             heartbeat=heartbeat,
             background=background,
             run_leases=run_leases,
@@ -311,6 +281,7 @@ class Worker:
         self._runs: list[WorkerRun] = []
         self._wake = threading.Event()
         self._poll_at = self._operations_at = 0.0
+        self._recovers = False
         self._hurried_at: float | None = None
         # Whether the last poll found nothing to lease.
         self._is_empty = False
@@ -346,8 +317,7 @@ class Worker:
                 raise
 
     def _begin(self) -> None:
-        jobs = self._context.jobs
-        jobs.scheduler.start(dead_owners=dead_holders(self._context.runtime, jobs.database))
+        self._context.jobs.scheduler.start()
 
     def _is_over(self) -> bool:
         if self._runs:
@@ -382,9 +352,11 @@ class Worker:
         """Release leases of dead holders on this machine, and queue due jobs; return whether there were any."""
         jobs = self._context.jobs
         # Check at each poll: jobs of a killed worker on this machine then continue within seconds, not after the stale
-        # period.
-        dead = dead_holders(self._context.runtime, jobs.database)
-        freed = jobs.scheduler.sweep(dead_owners=dead) if dead else 0
+        # period. `open_worker` has just done so for the first poll.
+        if self._recovers:
+            recover_leases(self._context.runtime)
+        self._recovers = True
+        freed = jobs.scheduler.sweep()
         if self._options.schedules:
             self._feed_jobs.look()
         tick = jobs.scheduler.tick() if self._options.schedules else None
@@ -411,7 +383,7 @@ class Worker:
         asked_at, options = self._clock.monotonic(), self._options
         kinds = None if operations else options.kinds
         lease = self._context.jobs.leases.take(
-            self._context.name, kinds=kinds, job_id=options.job_id, operations=operations
+            self._context.owner.id, kinds=kinds, job_id=options.job_id, operations=operations
         )
         if lease is not None:
             self._start(lease, asked_at)
@@ -547,9 +519,10 @@ def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table:
     """Run a worker until stopped, or until nothing is due; raise Unavailable if it cannot start."""
     crawling = SCHEDULING if options.schedules else RUNNING
     with open_worker(settings, runner_table, kind=crawling if options.concurrency else OPERATING) as context:
-        _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
+        name = context.owner.name
+        _log.info("worker.starts", name=name, concurrency=options.concurrency, schedules=options.schedules)
         report = Worker(context, options, stops, runner_table).run()
-        _log.info("worker.ends", name=context.name, **report.endings)
+        _log.info("worker.ends", name=name, **report.endings)
         return report
 
 

@@ -15,12 +15,12 @@ from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError
 from holdfast.processes.owners import (
     OwnerProcess,
+    OwnerRow,
     OwnerState,
     cleaning_up,
     close_owner,
     dead_owners,
     has_rival,
-    is_gone,
     is_working,
     judged,
     later_rivals,
@@ -28,6 +28,7 @@ from holdfast.processes.owners import (
     owner_row,
     was_closed,
 )
+from holdfast.processes.recovery import recover_owners
 from holdfast.processes.runfile import RunFile, claimed, is_held, parsed_attempts
 from tests.clock import FakeClock
 from tests.execution import begun_execution
@@ -226,12 +227,10 @@ def test_a_run_file_in_our_folder_is_judged_by_its_lock_whatever_the_machine_was
 
     found = dead_owners(raw_db, clock, folder=tmp_path)
     assert [(owner.id, owner.is_away) for owner in found] == [(dead.id, False)]
-    assert is_gone(raw_db, clock, dead.id, folder=tmp_path)
 
     clock.advance(3600)
     assert [owner.id for owner in dead_owners(raw_db, clock, folder=tmp_path)] == [dead.id]
     assert is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_gone(raw_db, clock, living.id, folder=tmp_path)
     living.end()
 
 
@@ -249,7 +248,6 @@ def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
     clock.advance(2)
     assert [(dead.id, dead.is_away) for dead in dead_owners(raw_db, clock, folder=tmp_path)] == [(owner.id, True)]
     assert not is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_gone(raw_db, clock, owner.id, folder=tmp_path)  # its jobs have a heartbeat of their own
 
 
 @pytest.mark.parametrize("renamed", [True, False], ids=["another name", "two machines of one name"])
@@ -330,3 +328,21 @@ def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_lef
         assert judged(row, Path("/nowhere"), silent_since=before).state is OwnerState.ALIVE
         assert judged(row, Path("/nowhere"), silent_since=row.heartbeat_at).state is OwnerState.AWAY
     owner.end()
+
+
+def test_walk_ends_the_rows_of_what_was_released(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
+    kept, other, ended = (_owner(raw_db, clock, tmp_path, kind) for kind in ("process", "visitor", "process"))
+    living = _owner(raw_db, clock, tmp_path, "process")
+    for owner in (kept, other, ended):
+        _die(owner)
+
+    def release(owner: OwnerRow) -> bool:
+        asked.append(owner.id)
+        return owner.id != kept.id
+
+    for expected in ([kept.id, ended.id], [kept.id]):
+        asked: list[int] = []
+        count = recover_owners(raw_db, clock, folder=tmp_path, release=release, kinds=("process",))
+        assert (asked, count) == (expected, len(expected) - 1)
+    assert recover_owners(raw_db, clock, folder=tmp_path, release=lambda _owner: True) == 2
+    living.end()

@@ -137,13 +137,13 @@ def list_workers(
     attempts = {row.id: parsed_attempts(seen[row.id].run_path) for row in shown}
     urls = processes.addresses_of(session, {one for found in attempts.values() for one in found})
     held = processes.held_executions(session)
-    own = {row.id: [row.execution_id] if row.execution_id else held.get(_name(row), []) for row in shown}
+    own = {row.id: [row.execution_id] if row.execution_id else held.get(row.id, []) for row in shown}
     runs = processes.executions_at_work(session, {one for found in own.values() for one in found})
     items = [
         from_row(
             ProcessRecord,
             row,
-            name=_name(row),
+            name=seen[row.id].name,
             kind=_kind(row.kind),
             is_alive=seen[row.id].state is OwnerState.ALIVE and not seen[row.id].is_silent,
             age_seconds=_seconds(now, row.started_at),
@@ -155,10 +155,6 @@ def list_workers(
         for row in shown
     ]
     return Piece(items=items, next=rest, limit=limit)
-
-
-def _name(row: Owner) -> str:
-    return f"{row.host}/{row.id}"
 
 
 def _kind(word: str) -> ProcessKind:

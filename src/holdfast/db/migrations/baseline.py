@@ -31,6 +31,7 @@ _DROPPED = {
     "withdrawals": ("url_hash",),
     "documents": ("simhash",),
     "webhook_deliveries": ("lease_token", "lease_until"),
+    "jobs": ("lock_owner",),
 }
 
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, cast, select, text
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from holdfast.db.models.base import BigId, Model, partial_index
 
@@ -30,6 +30,29 @@ class Source(Model):
     updated_at: Mapped[datetime]
 
     __table_args__ = (partial_index("ix_sources_members", "visibility", "id", where="visibility = 'members'"),)
+
+
+class Owner(Model):
+    """A process that may hold leases. Its file lock shows the same machine immediately that it has ended."""
+
+    __tablename__ = "owners"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    host: Mapped[str]
+    pid: Mapped[int]
+    run_file: Mapped[str]
+    execution_id: Mapped[int | None] = mapped_column(ForeignKey("executions.id"))
+    started_at: Mapped[datetime]
+    heartbeat_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    directory: Mapped[str | None] = mapped_column(String(32))
+    """For a worker: the id of its data directory."""
+
+    __table_args__ = (
+        partial_index("ix_owners_open", "host", where="ended_at IS NULL"),
+        partial_index("ix_owners_directory", "directory", "heartbeat_at", where="directory IS NOT NULL"),
+    )
 
 
 class Job(Model):
@@ -79,7 +102,11 @@ class Job(Model):
     lock_token: Mapped[str | None] = mapped_column(String(32))
     lock_epoch: Mapped[int] = mapped_column(BigInteger, server_default="0")
     """Incremented with each lease; a write with an older number is rejected."""
-    lock_owner: Mapped[str | None]
+    lock_owner_id: Mapped[int | None] = mapped_column(BigInteger)
+    lock_owner: Mapped[str | None] = column_property(
+        select(Owner.host + "/" + cast(Owner.id, String)).where(Owner.id == lock_owner_id).scalar_subquery()
+    )
+    """The name of the worker that runs it, as people see it."""
     lock_acquired_at: Mapped[datetime | None]
     lock_heartbeat_at: Mapped[datetime | None]
     max_retries: Mapped[int] = mapped_column(server_default="3")
@@ -299,29 +326,6 @@ class Recovery(Model):
     """Pages captured by then."""
 
     __table_args__ = (Index("ix_recoveries_job", "job_id", "at"),)
-
-
-class Owner(Model):
-    """A process that may hold leases. Its file lock shows the same machine immediately that it has ended."""
-
-    __tablename__ = "owners"
-
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    kind: Mapped[str] = mapped_column(String(16))
-    host: Mapped[str]
-    pid: Mapped[int]
-    run_file: Mapped[str]
-    execution_id: Mapped[int | None] = mapped_column(ForeignKey("executions.id"))
-    started_at: Mapped[datetime]
-    heartbeat_at: Mapped[datetime]
-    ended_at: Mapped[datetime | None]
-    directory: Mapped[str | None] = mapped_column(String(32))
-    """For a worker: the id of its data directory."""
-
-    __table_args__ = (
-        partial_index("ix_owners_open", "host", where="ended_at IS NULL"),
-        partial_index("ix_owners_directory", "directory", "heartbeat_at", where="directory IS NOT NULL"),
-    )
 
 
 class AuditEvent(Model):

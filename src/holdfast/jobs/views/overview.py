@@ -217,7 +217,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
             for run, wait in waiting_runs(raw_db, clock, settings, first)
         ],
         workers=[
-            WorkerRecord(name=name, pid=seen.pid, jobs=jobs, gone=seen.is_gone, heartbeat_at=seen.heartbeat_at)
-            for name, seen, jobs in workers_at_work(raw_db, clock, run_folder)
+            WorkerRecord(name=seen.name, pid=seen.pid, jobs=jobs, gone=seen.is_gone, heartbeat_at=seen.heartbeat_at)
+            for seen, jobs in workers_at_work(raw_db, clock, run_folder)
         ],
     )

@@ -73,17 +73,17 @@ def executions_at_work(session: Session, ids: Collection[int]) -> dict[int, Acti
     return {row.id: from_row(ActiveExecution, row, source=row.code) for row in rows}
 
 
-def held_executions(session: Session) -> dict[str, list[int]]:
-    """Return the executions that workers hold, by the worker's name."""
+def held_executions(session: Session) -> dict[int | None, list[int]]:
+    """Return the executions that workers hold, by the worker's id."""
     rows = session.execute(
-        select(Job.lock_owner, Execution.id)
+        select(Job.lock_owner_id, Execution.id)
         .join(Execution, Execution.job_id == Job.id)
-        .where(Job.lock_token.is_not(None), Job.lock_owner.is_not(None), Execution.state == "running")
+        .where(Job.lock_token.is_not(None), Execution.state == "running")
         .order_by(Execution.id)
     )
-    found: dict[str, list[int]] = {}
-    for owner, execution_id in rows:
-        found.setdefault(str(owner), []).append(execution_id)
+    found: dict[int | None, list[int]] = {}
+    for owner_id, execution_id in rows:
+        found.setdefault(owner_id, []).append(execution_id)
     return found
 
 
