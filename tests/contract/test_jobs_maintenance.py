@@ -12,7 +12,7 @@ from sqlalchemy import select
 from holdfast.db.engine import SessionClock
 from holdfast.db.models import AuditEvent, Execution, Hold, Recovery
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration import maintenance, recovering
 from holdfast.jobs.administration.maintenance import (
     find_run,
     make_due,
@@ -217,7 +217,7 @@ def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
 def test_notes_of_recoveries_are_forgotten_once_they_decide_nothing(bed: Bed, clock: FakeClock) -> None:
     def note() -> None:
         with bed.database.write() as session:
-            maintenance.add_recovery(session, Recovery(job_id=1, at=clock.now(), action="seen_slow"))
+            recovering.add_recovery(session, Recovery(job_id=1, at=clock.now(), action="seen_slow"))
 
     for _ in range(30):
         note()

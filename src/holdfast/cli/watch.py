@@ -16,12 +16,12 @@ from holdfast.cli.resource import Done, Reading, command
 from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.actions import patch_zimit
-from holdfast.jobs.administration.recovering import RESTARTS
 from holdfast.jobs.alerts import alert_record, list_alerts
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, STEPS_S, read_series
 from holdfast.metrics import textfile
 from holdfast.operations.crawl_watchdog import (
+    RESTARTS,
     RecoveryCase,
     WatchedRun,
     is_deploying,

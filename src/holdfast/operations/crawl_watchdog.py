@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -31,7 +31,17 @@ from holdfast.db.models import Recovery
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
-from holdfast.jobs.administration.recovering import RESTARTS, Decision, RecoveryAction, RunActivity, decide, note
+from holdfast.jobs.administration.recovering import (
+    DAY,
+    REMEMBERED,
+    Rate,
+    Refusal,
+    add_recovery,
+    note,
+    recoveries,
+    refused,
+    streak,
+)
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
@@ -127,6 +137,16 @@ def mount_point(path: Path, table: str) -> Path | None:
 Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
 
 TOOLS = ("zimit", "http_warc", "playwright_warc")
+
+
+class RunActivity(NamedTuple):
+    pages: int
+    running_s: float
+    """Since its current holder leased it."""
+    idle_s: float
+    """Since its count of pages last changed, or since it was leased if the count never did."""
+    pages_per_minute: float | None
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +327,71 @@ def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | Recor
     return data
 
 
+# A crawl captures its first pages within minutes, and a restart takes as long to show an effect: a second one would
+# only discard what it has started.
+GUARD_S = 600.0
+_RATE = Rate(GUARD_S, ((DAY, 3),))
+# After this many restarts in a row, each with fewer new pages than this, a person must look at the job.
+VAIN_RESTARTS, VAIN_PAGES = 3, 10
+# A crawl is slow below this rate; this many slow checks in a row restart it.
+SLOW_PAGES_PER_MINUTE, SLOW_CHECKS = 2.0, 6
+
+
+class RecoveryAction(StrEnum):
+    """An observation or recovery action for a job, stored in `recoveries`."""
+
+    RESTART_STALLED = "restart_stalled"
+    RESTART_SLOW = "restart_slow"
+    SEEN_SLOW = "seen_slow"
+    SEEN_FINE = "seen_fine"
+    """It was slow before, and no longer is."""
+    WOKEN = "woken"
+    NOTHING = "nothing"
+
+
+RESTARTS = (RecoveryAction.RESTART_STALLED, RecoveryAction.RESTART_SLOW)
+
+
+Decision = tuple[RecoveryAction, str]
+"""An action and its reason."""
+
+
+def decide(activity: RunActivity, history: Sequence[Recovery], limits: RecoverySettings, *, now: datetime) -> Decision:
+    """Return what to do for a job. `history` holds its notes of at least the last day, oldest first."""
+    # A crawl that was just leased has no counts yet and would look stalled.
+    if activity.running_s < GUARD_S:
+        return RecoveryAction.NOTHING, "just_started"
+    if activity.idle_s >= limits.stalled_s:
+        return _restart(RecoveryAction.RESTART_STALLED, activity, history, now)
+    slow = activity.pages_per_minute is not None and activity.pages_per_minute < SLOW_PAGES_PER_MINUTE
+    noted = len(streak(history, RecoveryAction.SEEN_SLOW))
+    if slow and noted + 1 >= SLOW_CHECKS:
+        return _restart(RecoveryAction.RESTART_SLOW, activity, history, now)
+    if slow:
+        return RecoveryAction.SEEN_SLOW, f"slow {noted + 1} of {SLOW_CHECKS}"
+    return RecoveryAction.SEEN_FINE if noted else RecoveryAction.NOTHING, "healthy"
+
+
+def _restart(wanted: RecoveryAction, activity: RunActivity, history: Sequence[Recovery], now: datetime) -> Decision:
+    """Return a restart unless one happened recently, too often today, or never helped."""
+    restarts = [one for one in history if one.action in RESTARTS]
+    if (refusal := refused([one.at for one in restarts], _RATE, now=now)) is not None:
+        return RecoveryAction.NOTHING, "just_helped" if refusal is Refusal.PAUSE else "helped_too_often"
+    recent = restarts[-VAIN_RESTARTS:]
+    # Restarts that led to no new pages do not help: the site or its configuration is at fault, and a person has to
+    # look.
+    if len(recent) == VAIN_RESTARTS and max(_yields(recent, activity.pages)) < VAIN_PAGES:
+        return RecoveryAction.NOTHING, "breaker_open"
+    return wanted, "stalled" if wanted is RecoveryAction.RESTART_STALLED else "slow"
+
+
+def _yields(restarts: Sequence[Recovery], pages: int) -> list[int]:
+    """Return the new pages after each restart; if a crawl's count restarted from 0, all of them are new."""
+    # The next restart shows what each restart achieved; the current count judges the last one.
+    ends = [*(one.pages for one in restarts[1:]), pages]
+    return [end - one.pages if end >= one.pages else end for one, end in zip(restarts, ends, strict=True)]
+
+
 DEPLOY_LOCK = "deploy.lock"
 Signal = Callable[[WatchedRun], bool]
 
@@ -333,9 +418,8 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> tuple[list
         return None
     watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
-        rows = maintenance.recoveries(
-            session, job_ids=[one.run.job.id for one in watched_runs], since=now - maintenance.REMEMBERED
-        )
+        ids = [one.run.job.id for one in watched_runs]
+        rows = recoveries(session, Recovery.job_id.in_(ids), since=now - REMEMBERED)
     history: dict[int, list[Recovery]] = {}
     for row in rows:
         history.setdefault(row.job_id, []).append(row)
@@ -413,7 +497,7 @@ def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -
         waiting = maintenance.waiting(session, after=now, limit=missing) if missing > 0 else []
         for job in waiting if apply else ():
             job.next_run_at = job.updated_at = now
-            maintenance.add_recovery(
+            add_recovery(
                 session, Recovery(job_id=job.id, at=now, action=RecoveryAction.WOKEN.value, reason="too_few_run")
             )
         return [job.id for job in waiting]

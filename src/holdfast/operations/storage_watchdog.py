@@ -15,27 +15,20 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from holdfast import audit
+from holdfast.config import StorageSettings
 from holdfast.db.models import Owner, Recovery
 from holdfast.jobs.administration import recovering
-from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
-from holdfast.jobs.administration.recovering import (
-    DAY,
-    FREED,
-    SEEN_ALIVE,
-    SEEN_DEAD,
-    decide_storage,
-    notes_since,
-    seen_dead,
-    waiting_for_storage,
-)
+from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage, waiting_for_storage
+from holdfast.jobs.administration.recovering import DAY, HOUR, Rate, Refusal, recoveries, refused, streak
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
-from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
+from holdfast.operations.crawl_watchdog import MOUNTS, Ask, PathHealth, Probe, is_deploying, mount_point, probe
 from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, encode, record
 from holdfast.wiring.jobs import Jobs
@@ -90,7 +83,44 @@ def run_step(
     return CommandStep(step=name, ok=code == 0, said=f"ended with {code}; {text}".rstrip("; "))
 
 
-Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
+# Checks in a row before anything is done; how often all paths together may be freed, and how often for one job.
+DEAD_CHECKS = 2
+_RATE = Rate(900.0, ((HOUR, 2), (DAY, 6)))
+_JOB_RATE = Rate(0.0, ((DAY, 3),))
+SEEN_DEAD, SEEN_ALIVE, FREED = "seen_dead", "seen_alive", "path_freed"
+"""Actions recorded in `recoveries` about a job's path."""
+_NOTED = Recovery.action.in_((SEEN_DEAD, SEEN_ALIVE, FREED))
+
+
+def decide_storage(
+    affected: Sequence[int], notes: Sequence[Recovery], limits: StorageSettings, *, now: datetime
+) -> tuple[tuple[int, ...], str]:
+    """Return which of the jobs that write to a dead path need help now, and the reason.
+
+    `notes` hold a day of all jobs' notes, oldest first: an action on one path counts for all.
+    """
+    streaks = [seen_dead(notes, job_id) for job_id in affected]
+    # Count the current check, too.
+    looks = 1 + max(map(len, streaks), default=0)
+    if looks < DEAD_CHECKS:
+        return (), f"seen dead {looks} of {DEAD_CHECKS} times"
+    dead_s = (now - min((one[0].at for one in streaks if one), default=now)).total_seconds()
+    # Two failed checks within a second are one outage: a mount may be back a moment later.
+    if dead_s < limits.dead_s:
+        return (), f"dead for {dead_s:.0f} of {limits.dead_s:g} s"
+    freed = [note for note in notes if note.action == FREED]
+    # One action has a note for each of its jobs.
+    if (refusal := refused(list({note.at for note in freed}), _RATE, now=now)) is not None:
+        return (), f"something was done {'a short while ago' if refusal is Refusal.PAUSE else 'too often'}"
+    # Some of the jobs that share a path may have reached today's limit: still free the others.
+    helped = {job_id: [note.at for note in freed if note.job_id == job_id] for job_id in affected}
+    free = tuple(job_id for job_id in affected if refused(helped[job_id], _JOB_RATE, now=now) is None)
+    return free, "dead" if free else "its jobs were helped too often today"
+
+
+def seen_dead(notes: Sequence[Recovery], job_id: int) -> list[Recovery]:
+    """Return a job's last consecutive notes that its path is dead, oldest first."""
+    return streak([note for note in notes if note.job_id == job_id], SEEN_DEAD)
 
 
 @record
@@ -141,7 +171,7 @@ class StorageWatchdog:
         with jobs.database.read() as session:
             # Skip paths that no job needs; a path that is dead here may work on another machine.
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(session, run)]
-            notes = notes_since(session, now - DAY)
+            notes = recoveries(session, _NOTED, since=now - DAY)
         root = jobs.settings.zimit.store_root
         paths = [_folder(run) for run in runs]
         health = self._ask([*paths, *([root / SENTINEL] if root else [])])
@@ -206,7 +236,7 @@ class StorageWatchdog:
         with self.jobs.database.write() as session:
             # Decide again with the jobs locked, so that only one of two concurrent watchdogs acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
-            acted_for, reason = decide_storage(ids, notes_since(session, now - DAY), self._limits, now=now)
+            acted_for, reason = decide_storage(ids, recoveries(session, _NOTED, since=now - DAY), self._limits, now=now)
             case = replace(case, acted_for=acted_for, reason=reason)
             wanted = [run for run in case.runs if run.job.id in acted_for]
             if not wanted:

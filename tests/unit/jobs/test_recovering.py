@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.config import RecoverySettings
 from holdfast.db.models import Recovery
-from holdfast.jobs.administration.recovering import RecoveryAction, RunActivity, decide
+from holdfast.operations.crawl_watchdog import RecoveryAction, RunActivity, decide
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = RecoverySettings()

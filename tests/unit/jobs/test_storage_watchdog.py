@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.config import StorageSettings
 from holdfast.db.models import Recovery
-from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, decide_storage
+from holdfast.operations.storage_watchdog import FREED, SEEN_ALIVE, SEEN_DEAD, decide_storage
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = StorageSettings()

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, delete, exists, func, or_, select
+from sqlalchemy import Select, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock, moment_or_none
 from holdfast.db.engine import moment_in
-from holdfast.db.models import Execution, Job, JobEvent, Queue, Recovery, Snapshot, Source, WarcFile
+from holdfast.db.models import Execution, Job, JobEvent, Queue, Snapshot, Source, WarcFile
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs import store
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
@@ -29,10 +29,6 @@ from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
 from holdfast.jobs.store import JobNotFound, locked_both, locked_execution, locked_job, of_source, open_execution
 from holdfast.sources.queries import find_source
-
-REMEMBERED = timedelta(days=30)
-"""How long recovery actions count."""
-_FORGOTTEN = 20
 
 
 class DirectoryRun(NamedTuple):
@@ -71,6 +67,20 @@ def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
 def running(session: Session) -> list[DirectoryRun]:
     query = directories().where(Job.state == "running", Execution.state == "running").order_by(Job.id)
     return directory_runs(session, query)
+
+
+def waiting_for_storage(session: Session) -> list[DirectoryRun]:
+    """Return the newest execution with a directory of each job that waits after a machine failure, by job id."""
+    newest = (
+        select(func.max(Execution.id))
+        .join(Job, Job.id == Execution.job_id)
+        .where(
+            Job.state == "scheduled", Job.infra_retry_count > 0, Job.deleted_at.is_(None), Execution.output_dir != ""
+        )
+        .group_by(Execution.job_id)
+        .scalar_subquery()
+    )
+    return directory_runs(session, directories().where(Execution.id.in_(newest)).order_by(Job.id))
 
 
 def runs_of_source(session: Session, *, source: str | None, limit: int) -> list[DirectoryRun]:
@@ -169,24 +179,6 @@ def newest_directories(session: Session, *, source_id: int, count: int) -> list[
 def busy_count(session: Session) -> int:
     query = select(func.count()).select_from(Execution).join(Job, Job.id == Execution.job_id)
     return session.scalar(query.where(Execution.state.in_(("queued", "running")), of_source())) or 0
-
-
-def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> list[Recovery]:
-    """Return the recovery actions on jobs since a moment, oldest first."""
-    query = select(Recovery).where(Recovery.job_id.in_(list(job_ids)), Recovery.at >= since)
-    return list(session.scalars(query.order_by(Recovery.at, Recovery.id)))
-
-
-def add_recovery(session: Session, recovery: Recovery) -> None:
-    """Log a recovery action; each call also deletes a few of the oldest that no longer affect a decision."""
-    session.add(recovery)
-    # Delete a few with each new row: the table stays small without a separate task.
-    oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
-    session.execute(
-        delete(Recovery)
-        .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - REMEMBERED)
-        .execution_options(synchronize_session=False)
-    )
 
 
 class NoDirectory(NotFound):
