@@ -72,7 +72,7 @@ class CountCache(Generic[T]):
         self._lock = Lock()
         self._kept: LRUCache[Hashable, _Kept[T]] = LRUCache(kept)
 
-    def read(
+    def cached(
         self,
         session: Session,
         key: Hashable,
@@ -198,14 +198,13 @@ class ArchiveTotals:
         return tuple(source for source in self.sources if source.code != _UNLISTED)
 
 
-class CountedTotals:
+class CountedTotals(CountCache[ArchiveTotals]):
     """Cached totals of the archive: of everything and, if any source is members-only, of the public part."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        self._clock = clock
         # One count each for everything, for the public part, and for the public part before sources were hidden or
         # shown.
-        self._counts: CountCache[ArchiveTotals] = CountCache(database, clock, kept=3, at_once_s=at_once_s)
+        super().__init__(database, clock, kept=3, at_once_s=at_once_s)
 
     def read(self, session: Session) -> ArchiveTotals:
         """Return the totals for the viewer; never includes a source that became members-only."""
@@ -224,11 +223,7 @@ class CountedTotals:
             with seen_by(looking):
                 return _count(own, self._clock)
 
-        return self._counts.read(session, hidden, count, state=lambda own: _state(own, self._clock))
-
-    def close(self) -> None:
-        """Wait for running counts."""
-        self._counts.close()
+        return self.cached(session, hidden, count, state=lambda own: _state(own, self._clock))
 
 
 def _state(session: Session, clock: Clock) -> object:
@@ -273,21 +268,13 @@ class WorkFigures:
     scheduler: dict[str, float]
 
 
-class CountedWork:
-    def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        self._clock = clock
-        self._counts: CountCache[WorkFigures] = CountCache(database, clock, at_once_s=at_once_s)
-
+class CountedWork(CountCache[WorkFigures]):
     def read(self, session: Session) -> WorkFigures:
         """Return the figures, at most five seconds old where counting is fast."""
         clock = self._clock
-        return self._counts.read(
+        return self.cached(
             session, None, lambda own: _count_work(own, clock), state=lambda _own: clock.monotonic() // FRESH_S
         )
-
-    def close(self) -> None:
-        """Wait for a running count."""
-        self._counts.close()
 
 
 def _count_work(session: Session, clock: Clock) -> WorkFigures:
@@ -340,7 +327,7 @@ class FrontierCounts:
 
     def figures(self, session: Session, selected: SelectedFrontier) -> FrontierFigures:
         """Return the figures of an execution; counting reads one row per domain, and a crawl may have a million."""
-        return self._figures.read(
+        return self._figures.cached(
             session,
             selected.execution_id,
             lambda own: frontier_figures(own, selected, now=moment_in(own, server_clock(self._clock))),
@@ -349,7 +336,7 @@ class FrontierCounts:
 
     def largest_domains(self, session: Session) -> list[tuple[int, int]]:
         """Return the domains with the most pages, each with their number."""
-        return self._domains.read(session, None, _count_domains, state=lambda own: newest_page(own) // _PAGES)
+        return self._domains.cached(session, None, _count_domains, state=lambda own: newest_page(own) // _PAGES)
 
     def close(self) -> None:
         """Wait for running counts."""
@@ -366,12 +353,11 @@ def _count_domains(session: Session) -> list[tuple[int, int]]:
 _MOST_HOSTS: Final = 200
 
 
-class RunReports:
+class RunReports(CountCache[RunReport]):
     """Reports of runs, current or slightly older: a report counts all attempts, and each open page polls it."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database, self._clock = database, clock
-        self._reports: CountCache[RunReport] = CountCache(database, clock, kept=_RUNS)
+        super().__init__(database, clock, kept=_RUNS)
 
     def read(self, execution_id: int) -> RunReport:
         """Return the report of a run; raises ExecutionNotFound."""
@@ -382,7 +368,7 @@ class RunReports:
             # The key has the state: a count of a running run is not final.
             key = (execution_id, row.state, row.finished_at)
         # Count outside the transaction, whose idle time PostgreSQL limits: a count may take longer.
-        return self._reports.read(session, key, lambda _session: self._counted(execution_id))
+        return self.cached(session, key, lambda _session: self._counted(execution_id))
 
     def _counted(self, execution_id: int) -> RunReport:
         # Use a separate connection: the count runs plain SQL, and may take long.

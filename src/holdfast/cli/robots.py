@@ -11,7 +11,7 @@ import typer
 
 from holdfast.cli.formatting import text
 from holdfast.cli.parameters import Contact, Networks
-from holdfast.cli.printing import Done, runnable
+from holdfast.cli.printing import Done, picked, runnable
 from holdfast.cli.seeds import check_reachable
 from holdfast.config import Settings
 from holdfast.crawl.requests import read_robots, rules_of
@@ -68,15 +68,8 @@ def _live(url: Url, state: RobotsRecord, agent: str) -> dict[str, Any]:
 
 
 def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
-    decision = rules.decide(url.fetch)
-    return {
-        "url": url.fetch,
-        "allowed": decision.allowed,
-        "rule": decision.rule,
-        "line": decision.line,
-        "crawl_delay": rules.crawl_delay,
-        "sitemaps": list(rules.sitemaps),
-    }
+    decision = picked(rules.decide(url.fetch), "allowed rule line", url=url.fetch)
+    return {**decision, "crawl_delay": rules.crawl_delay, "sitemaps": list(rules.sitemaps)}
 
 
 def _sentence(answer: dict[str, Any]) -> str:

@@ -29,7 +29,6 @@ from holdfast.crawl.requests import (
 )
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.explain_robots import answer_for
-from holdfast.parse import parse_page
 from holdfast.processes.child_process import ChildProcess
 from holdfast.records import Operator, record
 from holdfast.sources.plan import CrawlPlan
@@ -249,8 +248,7 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
 def _mentioned(
     answer: FetchedDocument, *, requisites: bool
 ) -> list[tuple[UrlKind, tuple[tuple[str, str | None], list[str]]]]:
-    head = parse_head(answer.fetched.response_head)
-    page = parse_page(answer.body, url=answer.url.fetch, media_type=head.media_type, charset=head.charset)
+    page = answer.parse(parse_head(answer.fetched.response_head))
     base = (answer.url.fetch, page.base)
     found = [(UrlKind.PAGE, (base, [link.url for link in page.links]))]
     if requisites:

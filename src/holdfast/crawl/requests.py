@@ -25,6 +25,7 @@ from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.endings import asked_rest
 from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.frontier.politeness import delay_between
+from holdfast.parse import looks_pathological, parse_page, scan_links
 from holdfast.processes.owners import VISITOR, OwnerProcess
 from holdfast.processes.runfile import RunFile
 from holdfast.sources.plan import CrawlPlan
@@ -35,12 +36,13 @@ from holdfast.types import (
     FetchFailed,
     FetchProblem,
     FetchRequest,
+    ParsedPage,
     RobotsAnswer,
     RobotsRecord,
 )
 from holdfast.urls import DEFAULT, Normalisation, Url, parse
 from holdfast.values import dataclass
-from holdfast.warc.payload import DecodeCaps, PayloadProblem, decode, parse_head, payload_chunks
+from holdfast.warc.payload import DecodeCaps, HttpHead, PayloadProblem, decode, parse_head, payload_chunks
 from holdfast.wiring import Runtime, open_runtime
 
 PATIENCE_S = 30.0
@@ -262,6 +264,15 @@ class FetchedDocument:
     body: bytes
     is_cut: bool
     """Whether the body was larger than the limit or ended early."""
+
+    def parse(self, head: HttpHead) -> ParsedPage:
+        """Return the parsed body; of one that could keep a parser busy for long, only its links."""
+        if looks_pathological(self.body):
+            return ParsedPage(links=scan_links(self.body))
+        x_robots = head.get_all("x-robots-tag")
+        return parse_page(
+            self.body, url=self.url.fetch, media_type=head.media_type, charset=head.charset, x_robots=x_robots
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.fetch.robots import AGENT, RobotsFile
 from holdfast.frontier.explain_robots import RobotsRuling, answer_for, answer_of
 from holdfast.jobs.administration.source_preview import rule_sentence
-from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
+from holdfast.parse import ParseProblem, parse_sitemap
 from holdfast.records import Operator, record
 from holdfast.sources.config import read_config
 from holdfast.sources.contact import contact_of, remember_contact
@@ -334,16 +334,7 @@ class _Walk:
         if (head.media_type or "") not in _HTML:
             self.warn("not_html", kind=head.media_type or "of an unknown type")
             return
-        if looks_pathological(answer.body):
-            self._page = ParsedPage(links=scan_links(answer.body))
-        else:
-            self._page = parse_page(
-                answer.body,
-                url=answer.url.fetch,
-                media_type=head.media_type,
-                charset=head.charset,
-                x_robots=head.get_all("x-robots-tag"),
-            )
+        self._page = answer.parse(head)
         base = Base(answer.url.fetch, self._page.base, self._policy)
         links = () if self._page.nofollow else resolve(base, [link.url for link in self._page.links])
         own = self.url.hash64

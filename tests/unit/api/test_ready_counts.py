@@ -47,7 +47,7 @@ def test_count_with_state_uses_its_own_session(database: Database, clock: FakeCl
     used: list[Session] = []
     counting: CountCache[None] = CountCache(database, clock)
     with database.read() as session:
-        counting.read(session, None, used.append, state=lambda _session: 1)
+        counting.cached(session, None, used.append, state=lambda _session: 1)
     counting.close()
 
     assert len(used) == 1
@@ -62,11 +62,11 @@ def test_slow_check_for_changes_rests_ten_times_its_cost(
     counting: CountCache[int] = CountCache(database, clock)
     with database.read() as session:
         for _ in range(10):
-            assert counting.read(session, None, slow.count, state=slow.state) == 0
+            assert counting.cached(session, None, slow.count, state=slow.state) == 0
         slow.value = 1
-        told = counting.read(session, None, slow.count, state=slow.state)
+        told = counting.cached(session, None, slow.count, state=slow.state)
         clock.advance(1)
-        later = counting.read(session, None, slow.count, state=slow.state)
+        later = counting.cached(session, None, slow.count, state=slow.state)
     counting.close()
 
     assert slow.asked == asked, "at each look but the first, and before each of the two counts"
@@ -102,12 +102,12 @@ def test_old_count_is_made_in_the_request_when_bearable(database: Database, cloc
 
     counting: CountCache[int] = CountCache(database, clock)
     with database.read() as session:
-        counting.read(session, None, count, state=slow.state)
+        counting.cached(session, None, count, state=slow.state)
         slow.value = 1
         clock.advance(1)
-        soon = counting.read(session, None, count, state=slow.state)
+        soon = counting.cached(session, None, count, state=slow.state)
         clock.advance(60)
-        late = counting.read(session, None, count, state=slow.state)
+        late = counting.cached(session, None, count, state=slow.state)
     counting.close()
 
     assert (soon, late, slow.counted) == (0, 1, 2)

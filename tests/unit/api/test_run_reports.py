@@ -32,7 +32,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def _read(cache: CountCache[T], key: str, make: Callable[[], T]) -> T:
-    return cache.read(Session(), key, lambda _session: make())
+    return cache.cached(Session(), key, lambda _session: make())
 
 
 def test_count_without_state_lasts_ten_times_its_cost(archive: Archive, clock: FakeClock) -> None:

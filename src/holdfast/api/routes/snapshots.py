@@ -219,7 +219,7 @@ def page_history(
     # The key names the viewer and the newest takedown, so that a takedown takes effect at once. All spellings and
     # years of an address share one count.
     seen = (key, visibility_mark(session), viewer())
-    years, is_cut = counted = counted_years.read(session, seen, lambda own: history.count_years(own, key))
+    years, is_cut = counted = counted_years.cached(session, seen, lambda own: history.count_years(own, key))
     if not years:
         # The capture was hidden since the key was computed.
         raise NotCaptured(url)
@@ -230,7 +230,7 @@ def page_history(
 
     # A year without captures is fast to read, and must not evict slow ones from the cache.
     is_costly = is_cut or shown_year in years
-    found = histories.read(session, (*seen, shown_year), read) if is_costly else read(session)
+    found = histories.cached(session, (*seen, shown_year), read) if is_costly else read(session)
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return History(
