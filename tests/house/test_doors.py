@@ -59,5 +59,5 @@ def test_few_programs_see_everything_and_no_server() -> None:
     }
 
     assert starting == {"cli.preparing", "wiring"}
-    assert begun == {"crawl.process", "operations.launching", "operations.process"}
+    assert begun == {"crawl.process", "operations.process", "operations.worker"}
     assert serving == FOR_STRANGERS

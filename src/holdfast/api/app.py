@@ -41,7 +41,6 @@ from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.operations.launching import OperationLauncher
 from holdfast.processes.part_states import served_parts
 from holdfast.replay.body import RewrittenPages
 from holdfast.replay.capabilities import MEMBERS_S, ReplayKeys
@@ -240,7 +239,6 @@ def _add_services(state: State, archive: Archive) -> None:
     state.frontier = ServedFrontier(settings, clock)
     state.frontier_counts = FrontierCounts(database, clock)
     state.run_reports = RunReports(database, clock)
-    state.operations = OperationLauncher(settings, clock)
     state.beside = None
 
 

@@ -20,6 +20,7 @@ from holdfast.api.readiness import BesideState
 from holdfast.api.upkeep import Upkeep
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
+from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.renderer import lacking_files
 from holdfast.search.search import SearchRequest
 from holdfast.sources.members_file import note_members
@@ -82,7 +83,7 @@ class BackgroundTasks:
     def _wanted(self) -> dict[str, Callable[[], None]]:
         settings, found = self._archive.settings, dict[str, Callable[[], None]]()
         if settings.api.upkeep:
-            found["operations"] = lambda: self._begin(self._state.operations)
+            found["operations"] = lambda: self._begin(OperationLauncher(settings, self._archive.clock))
             found["upkeep"] = lambda: self._begin(Upkeep(self._archive))
         if settings.webhooks.deliver:
             found["webhooks"] = self._begin_webhooks
@@ -161,7 +162,7 @@ def lifespan_of(archive: Archive) -> Callable[[FastAPI], AbstractAsyncContextMan
                 await run_sync(beside.close)
                 for count in counts:
                     await run_sync(count.close)
-                for service in (state.frontier_counts, state.frontier, state.operations):
+                for service in (state.frontier_counts, state.frontier):
                     await run_sync(service.close)
                 await _write_all(written)
                 await state.rates.close()

@@ -13,6 +13,10 @@ OF_SOURCE: Final = "source_id IS NOT NULL"
 """Selects the jobs of sources in plain SQL, as `jobs.store.of_source` does."""
 
 
+OPERATIONS_AT_ONCE: Final = 2
+"""Concurrent operations of a worker, beside its crawls: a long verification must not delay an import."""
+
+
 class OperationKind(StrEnum):
     """Kinds of operations: work of minutes or hours on the archive, which a worker does in a process of its own.
 

@@ -17,18 +17,16 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.recovery import recover_leases
-from holdfast.crawl.stopping import obeying_signals
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.errors import HoldfastError
+from holdfast.jobs.kinds import OPERATIONS_AT_ONCE
 from holdfast.jobs.schedule_queries import Silence, stale_ids
 from holdfast.operations.queries import open_operations
-from holdfast.operations.runner import ALL_RUNNERS
 from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import read_directory_id
 from holdfast.processes.restarts import Restarts
-from holdfast.wiring import begin_program, open_runtime
-from holdfast.worker.loop import OPERATIONS, RunnerTable, WorkerOptions, work
+from holdfast.wiring import open_runtime
 
 _PATIENCE = timedelta(seconds=2)
 """How long an operation waits for a running worker, which looks for one every second."""
@@ -111,7 +109,7 @@ class OperationLauncher:
         rows = [row for row in rows if row.execution.directory == here]
         held = {row.job.id for row in rows if row.execution.state == "running"}
         waiting = [row for row in rows if row.execution.state == "queued" and _is_late(row.execution.queued_at, now)]
-        return (bool(waiting) and len(held) < OPERATIONS) or (bool(held) and self._is_stale(held, now))
+        return (bool(waiting) and len(held) < OPERATIONS_AT_ONCE) or (bool(held) and self._is_stale(held, now))
 
     def _is_stale(self, held: set[int], now: datetime) -> bool:
         """Return whether the worker of one of these jobs is silent or dead."""
@@ -141,7 +139,7 @@ def _is_late(queued_at: datetime | None, now: datetime) -> bool:
     return queued_at is not None and queued_at + _PATIENCE <= now
 
 
-_MODULE: Final = f"{__package__}.launching"
+_MODULE: Final = f"{__package__}.worker"
 
 
 def _started(settings: Settings) -> ChildProcess:
@@ -153,23 +151,3 @@ def _started(settings: Settings) -> ChildProcess:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
-
-
-def main() -> None:
-    """Run the operations that wait, two at a time, until none is left or standard input ends."""
-    settings = begin_program()
-    with obeying_signals() as stops:
-
-        def listen() -> None:
-            # Bypass Python's buffer: a waiting thread would hold its lock when the process ends.
-            while os.read(0, 4096):
-                pass
-            stops.ask(1)
-
-        threading.Thread(target=listen, name="end of the server", daemon=True).start()
-        options = WorkerOptions(once=True, concurrency=0, schedules=False, poll_s=_LOOK_S)
-        work(settings, options, stops, RunnerTable(ALL_RUNNERS))
-
-
-if __name__ == "__main__":
-    main()

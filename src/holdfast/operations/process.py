@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from holdfast import log
@@ -14,6 +15,7 @@ from holdfast.errors import Unavailable
 from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.operations.running import HeldOperation, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.processes.child_process import when_input_ends
 from holdfast.processes.runfile import step_back
 from holdfast.wiring import begin_program
 
@@ -25,28 +27,21 @@ def main() -> None:
     worker = os.dup(1)
     os.dup2(2, 1)
     stopping = threading.Event()
-
-    def listen() -> None:
-        # Bypass Python's buffer: a waiting thread would hold its lock when the process ends.
-        while os.read(0, 4096):
-            pass
-        stopping.set()
-
-    threading.Thread(target=listen, name="end of the worker", daemon=True).start()
+    when_input_ends(stopping.set)
     operation_id, job_id, token, epoch = sys.argv[1:5]
     held = HeldOperation(int(operation_id), LeaseClaim(int(job_id), token, int(epoch)))
-    with os.fdopen(worker, "wb") as lines:
 
-        def tell(told: dict[str, Any]) -> None:
-            lines.write(json.dumps(told, default=str).encode() + b"\n")
-            lines.flush()
+    def tell(told: dict[str, Any]) -> None:
+        # If the worker is dead, the end of standard input says so, too.
+        with suppress(BrokenPipeError):
+            os.write(worker, json.dumps(told, default=str).encode() + b"\n")
 
-        try:
-            run_operation(settings, SystemClock(), held, WORKS, tell=tell, stopping=stopping)
-        except Unavailable as exc:
-            # The worker starts it again after a rest.
-            log.get().error("operation.waits", operation=held.operation_id, message=str(exc))
-            sys.exit(1)
+    try:
+        run_operation(settings, SystemClock(), held, WORKS, tell=tell, stopping=stopping)
+    except Unavailable as exc:
+        # The worker starts it again after a rest.
+        log.get().error("operation.waits", operation=held.operation_id, message=str(exc))
+        sys.exit(1)
 
 
 if __name__ == "__main__":

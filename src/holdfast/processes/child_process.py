@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -116,3 +117,15 @@ def how_it_ended(code: int) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"killed by signal {-code}"
+
+
+def when_input_ends(act: Callable[[], object]) -> None:
+    """Call `act` on a thread once standard input is closed: this process is requested to end, or its parent is dead."""
+
+    def listen() -> None:
+        # Bypass Python's buffer: a waiting thread would hold its lock when the process ends.
+        while os.read(0, 4096):
+            pass
+        act()
+
+    threading.Thread(target=listen, name="end of input", daemon=True).start()

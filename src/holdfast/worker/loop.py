@@ -22,6 +22,7 @@ from holdfast.db.engine import SessionClock, machine_clock
 from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.kinds import OPERATIONS_AT_ONCE
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
@@ -161,8 +162,6 @@ class Heartbeat:
 _LOOK_S = 0.1
 # How often to look for operations: a person waits for them. A look is one cheap read.
 _OPERATIONS_S = 1.0
-OPERATIONS: Final = 2
-"""Concurrent operations of a worker, beside its crawls: a long verification must not delay an import."""
 SCHEDULING, RUNNING = WORKER_KINDS
 """Owner kinds of workers: one that also queues due jobs, and one that does not."""
 
@@ -371,7 +370,7 @@ class Worker:
 
     def _take_operations(self) -> None:
         """Start as many operations as there is room for: they need neither a contact nor room on every disk."""
-        while self._operations() < OPERATIONS and not self._is_done() and self._lease(operations=True):
+        while self._operations() < OPERATIONS_AT_ONCE and not self._is_done() and self._lease(operations=True):
             pass
 
     def _operations(self) -> int:

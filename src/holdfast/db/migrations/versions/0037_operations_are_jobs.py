@@ -19,33 +19,6 @@ depends_on = None
 _KEY = "uq_jobs_operation"
 _IS_OPEN = "source_id IS NULL AND state IN ('pending','scheduled','running')"
 _FOREIGN_KEY = "fk_uploads_operation_id"
-_OPERATIONS = sa.table(
-    "operations",
-    *(sa.column(name) for name in ("id", "kind", "flight", "subject", "state", "phase", "done_units", "total_units")),
-    *(sa.column(name) for name in ("error", "error_code", "actor", "stop_asked", "attempt")),
-    *(sa.column(name) for name in ("created_at", "started_at", "updated_at", "finished_at")),
-    sa.column("parameters", Json),
-    sa.column("result", Json),
-)
-_JOBS = sa.table(
-    "jobs",
-    *(sa.column(name) for name in ("id", "kind", "fingerprint", "name", "state", "lock_epoch", "max_retries")),
-    *(sa.column(name) for name in ("created_at", "updated_at")),
-    sa.column("config", Json),
-    sa.column("details", Json),
-)
-_EXECUTIONS = sa.table(
-    "executions",
-    *(sa.column(name) for name in ("id", "job_id", "number", "state", "reason", "stop_requested", "output_dir")),
-    *(sa.column(name) for name in ("created_at", "started_at", "finished_at", "queued_at", "run_seconds")),
-    *(sa.column(name) for name in ("failure", "error", "directory")),
-    sa.column("config", Json),
-    sa.column("metrics", Json),
-)
-_HOLDS = sa.table(
-    "holds",
-    *(sa.column(name) for name in ("job_id", "execution_id", "epoch", "owner", "acquired_at", "ended_at", "ending")),
-)
 _RUN_STATES = {"done": "completed", "running": "queued"}
 _JOB_STATES = {"done": "completed", "queued": "pending", "running": "scheduled"}
 
@@ -65,9 +38,11 @@ def convert(connection: sa.Connection) -> None:
         return
     with operations.batch_alter_table("uploads") as uploads:
         uploads.drop_constraint(_FOREIGN_KEY, type_="foreignkey")
-    moved = {row["id"]: _move(connection, row) for row in connection.execute(sa.select(_OPERATIONS)).mappings().all()}
-    uploads_of = connection.execute(sa.text("SELECT id, operation_id FROM uploads WHERE operation_id IS NOT NULL"))
-    for upload_id, operation_id in uploads_of.all():
+    uploads_of = connection.execute(sa.text("SELECT id, operation_id FROM uploads WHERE operation_id IS NOT NULL")).all()
+    tables = {name: _table(connection, name) for name in ("operations", "jobs", "executions", "holds")}
+    rows = connection.execute(sa.select(tables["operations"])).mappings().all()
+    moved = {row["id"]: _move(connection, tables, row) for row in rows}
+    for upload_id, operation_id in uploads_of:
         values = {"id": upload_id, "now": moved[operation_id]}
         connection.execute(sa.text("UPDATE uploads SET operation_id = :now WHERE id = :id"), values)
     with operations.batch_alter_table("uploads") as uploads:
@@ -75,50 +50,53 @@ def convert(connection: sa.Connection) -> None:
     connection.execute(sa.text("DROP TABLE operations"))
 
 
-def _move(connection: sa.Connection, row: Mapping[Any, Any]) -> int:
+def _table(connection: sa.Connection, name: str) -> sa.Table:
+    return sa.Table(name, sa.MetaData(), autoload_with=connection, resolve_fks=False)
+
+
+def _move(connection: sa.Connection, tables: Mapping[str, sa.Table], row: Mapping[Any, Any]) -> int:
     """Add the job, the execution and the holds of an operation; return the execution's id. An open one is queued."""
-    attempts, parameters = int(row["attempt"]), dict(row["parameters"])
-    is_open, directory = row["finished_at"] is None, parameters.pop("directory", None)
-    job = {
-        "kind": row["kind"],
-        "fingerprint": sha256(row["flight"].encode()).hexdigest(),
-        "name": row["subject"],
-        "state": _JOB_STATES.get(row["state"], row["state"]),
-        "lock_epoch": attempts,
-        "max_retries": 0,
-        "created_at": row["created_at"],
-        "updated_at": row["updated_at"],
-        "config": {},
-        "details": {"actor": row["actor"]},
-    }
-    job_id = connection.execute(sa.insert(_JOBS).values(job).returning(_JOBS.c.id)).scalar_one()
-    progress = {"phase": row["phase"], "done": row["done_units"], "total": row["total_units"]}
-    execution = {
-        "job_id": job_id,
-        "number": 1,
-        "state": _RUN_STATES.get(row["state"], row["state"]),
-        "reason": row["error_code"],
-        "stop_requested": "cancel" if is_open and row["stop_asked"] else None,
-        "output_dir": "",
-        "created_at": row["created_at"],
-        "started_at": row["started_at"],
-        "finished_at": row["finished_at"],
-        "queued_at": row["created_at"],
-        "run_seconds": 0.0,
-        "failure": "failed" if row["state"] == "failed" else None,
-        "error": row["error"],
-        "directory": directory,
-        "config": parameters,
-        "metrics": {**progress, "result": row["result"]},
-    }
-    execution_id: int = connection.execute(
-        sa.insert(_EXECUTIONS).values(execution).returning(_EXECUTIONS.c.id)
-    ).scalar_one()
+    parameters, is_open = dict(row["parameters"]), row["finished_at"] is None
+
+    def insert(into: str, **values: Any) -> int:
+        table = tables[into]
+        return int(connection.execute(sa.insert(table).values(values).returning(table.c.id)).scalar_one())
+
+    job_id = insert(
+        "jobs",
+        kind=row["kind"],
+        fingerprint=sha256(row["flight"].encode()).hexdigest(),
+        name=row["subject"],
+        state=_JOB_STATES.get(row["state"], row["state"]),
+        lock_epoch=row["attempt"],
+        max_retries=0,
+        config={},
+        details={"actor": row["actor"]},
+        **{name: row[name] for name in ("created_at", "updated_at")},
+    )
+    execution_id = insert(
+        "executions",
+        job_id=job_id,
+        number=1,
+        state=_RUN_STATES.get(row["state"], row["state"]),
+        reason=row["error_code"],
+        failure="failed" if row["state"] == "failed" else None,
+        stop_requested="cancel" if is_open and row["stop_asked"] else None,
+        output_dir="",
+        queued_at=row["created_at"],
+        run_seconds=0.0,
+        directory=parameters.pop("directory", None),
+        config=parameters,
+        metrics={
+            **{"phase": row["phase"], "done": row["done_units"], "total": row["total_units"]},
+            "result": row["result"],
+        },
+        **{name: row[name] for name in ("created_at", "started_at", "finished_at", "error")},
+    )
     at = row["started_at"] or row["created_at"]
-    hold = {"job_id": job_id, "execution_id": execution_id, "owner": "", "acquired_at": at, "ended_at": at}
-    starts = [{**hold, "epoch": epoch, "ending": "released"} for epoch in range(1, attempts + 1)]
-    if starts:
-        connection.execute(sa.insert(_HOLDS), starts)
+    for epoch in range(1, row["attempt"] + 1):
+        times = {"acquired_at": at, "ended_at": at}
+        insert("holds", job_id=job_id, execution_id=execution_id, epoch=epoch, owner="", ending="released", **times)
     return execution_id
 
 
@@ -140,28 +118,29 @@ def downgrade() -> None:
         connection.execute(sa.text(statement))
     with op.batch_alter_table("jobs") as jobs:
         jobs.alter_column("source_id", existing_type=sa.BigInteger(), nullable=False)
+    text, number = sa.Text(), sa.BigInteger()
     op.create_table(
         "operations",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("kind", sa.String(32), nullable=False),
-        *(sa.Column(name, sa.Text(), nullable=False) for name in ("flight", "subject")),
+        *(sa.Column(name, text, nullable=False) for name in ("flight", "subject")),
         sa.Column("parameters", Json, nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("phase", sa.String(64)),
-        sa.Column("done_units", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("total_units", sa.BigInteger()),
+        sa.Column("done_units", number, server_default="0", nullable=False),
+        sa.Column("total_units", number),
         sa.Column("result", Json, nullable=False),
-        sa.Column("error", sa.Text()),
+        sa.Column("error", text),
         sa.Column("error_code", sa.String(64)),
-        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("actor", text, nullable=False),
         sa.Column("stop_asked", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("run_file", sa.Text()),
-        sa.Column("lease_until", sa.BigInteger()),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("started_at", sa.BigInteger()),
-        sa.Column("updated_at", sa.BigInteger(), nullable=False),
-        sa.Column("finished_at", sa.BigInteger()),
+        sa.Column("run_file", text),
+        sa.Column("lease_until", number),
+        sa.Column("created_at", number, nullable=False),
+        sa.Column("started_at", number),
+        sa.Column("updated_at", number, nullable=False),
+        sa.Column("finished_at", number),
         sa.PrimaryKeyConstraint("id", name="pk_operations"),
     )
     condition = sa.text("finished_at IS NULL")
