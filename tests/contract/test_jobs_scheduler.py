@@ -340,6 +340,17 @@ def test_a_start_steals_nothing_from_the_living(bed: Bed, clock: FakeClock) -> N
             bed.party.leases.settle(lease, DONE)
 
 
+def test_start_queues_a_running_job_without_a_holder(bed: Bed) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    bed.party.taken("w1")
+    bed.change(job_id, lambda job: setattr(job, "lock_token", None))
+
+    assert bed.another().scheduler.sweep() == 0, "only a start searches for them"
+    assert bed.another().scheduler.start() == 1
+    assert [run.state for run in bed.executions(job_id)] == ["queued"]
+
+
 def test_an_execution_whose_owners_keep_dying_fails(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.once(max_retries=0)
     bed.party.scheduler.tick()

@@ -256,6 +256,19 @@ def test_delivery_of_a_dead_owner_is_free_at_once(bed: Bed) -> None:
     assert settle(bed.database, bed.clock, again, _refused()) is False, "it was released"
 
 
+def test_redelivery_rejects_the_result_of_the_attempt_before(bed: Bed) -> None:
+    made = _add(bed, "https://example.org/hook")
+    _tell(bed)
+    _queued(bed)
+    [sending] = _lease(bed)
+    with bed.database.write() as session:
+        registry.redeliver(session, bed.clock, made.id, sending.id)
+
+    assert settle(bed.database, bed.clock, sending, _refused()) is False
+    [again] = _lease(bed)
+    assert settle(bed.database, bed.clock, again, _refused()) is True
+
+
 def test_a_receiver_that_hangs_delays_no_other(bed: Bed, receiver: Receiver) -> None:
     _add(bed, receiver.url("/hangs"))
     _add(bed, receiver.url("/works"))
