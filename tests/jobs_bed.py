@@ -23,6 +23,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
+from holdfast.processes.owners import OPERATING
 from holdfast.sources import registry
 
 DONE = RunEnding(result=RunResult.COMPLETED)
@@ -44,7 +45,7 @@ def holder(database: Database, host: str) -> int:
     with database.write() as session:
         found = session.scalars(select(Owner).where(Owner.host == host).limit(1)).one_or_none()
         if found is None:
-            found = Owner(kind="runner", host=host, pid=1, run_file=f"/{host}/x.run", started_at=now, heartbeat_at=now)
+            found = Owner(kind=OPERATING, host=host, pid=1, run_file=f"/{host}/x.run", started_at=now, heartbeat_at=now)
             session.add(found)
             session.flush()
         return found.id
