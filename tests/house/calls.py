@@ -166,3 +166,45 @@ def careless_interpreters(package: Iterable[Module]) -> Iterator[str]:
             first = node.elts[1] if len(node.elts) > 1 else None
             if not (isinstance(first, ast.Constant) and first.value in ("-P", "-I")):
                 yield f"{module.path}:{node.lineno}: start {_INTERPRETER} with -P or -I"
+
+
+_STORES = ("storage", "warc", "db")
+"""Rooms that turn the store and key of a row into a file."""
+_LOCAL = {
+    "crawl": "it appends to files, and repairs and deletes them on the disk that they were written to",
+    "imports": "files that it places are synced on the local disk",
+    "operations": "it compares registered files with those that a tool left in a folder",
+    "worker": "a missing folder shows that its storage is not mounted",
+    "cli": "a command verifies, and a person opens, the file at its path",
+}
+"""Rooms that may ask for the local path of a stored file, and why."""
+
+
+def joined_captures(modules: Iterable[Module]) -> list[str]:
+    """Return the places outside storage that join paths of WARC files, or open them by a path."""
+    found = []
+    for module in modules:
+        if module.room in _STORES:
+            continue
+        for node in module.nodes:
+            line = getattr(node, "lineno", 0)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _names_capture(node.right):
+                found.append(f"{module.path}:{line} joins a path of captures: take it from storage.roots")
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+                name = dotted(node.func).rpartition(".")[2]
+                if name == "joinpath" and any(map(_names_capture, node.args)):
+                    found.append(f"{module.path}:{line} joins a path of captures: take it from storage.roots")
+                if name in ("local_path", "full_path") and module.room not in _LOCAL:
+                    found.append(f"{module.path}:{line} asks for the path of a stored file: open the StoredFile")
+    return found
+
+
+def _names_capture(node: ast.expr) -> bool:
+    """Return whether an operand is the folder of captures, or the key or path of a row."""
+    if isinstance(node, ast.Call) and dotted(node.func) in ("str", "Path") and len(node.args) == 1:
+        node = node.args[0]
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.partition("/")[0] == "warcs"
+    return isinstance(node, ast.Attribute) and (
+        node.attr in ("file_key", "key") or (node.attr == "path" and dotted(node.value) in ("row", "file", "one"))
+    )

@@ -79,6 +79,10 @@ def test_no_package_holds_a_single_file(package: tuple[Module, ...]) -> None:
     _clean(names.lonely_packages(package))
 
 
+def test_warc_files_are_opened_through_storage(package: tuple[Module, ...]) -> None:
+    _clean(calls.joined_captures(package))
+
+
 def test_the_formatter_is_never_switched_off(package: tuple[Module, ...]) -> None:
     _clean(names.formatter_off(package))
 

@@ -41,6 +41,7 @@ from holdfast.jobs.endings import ending_text, ending_word
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.processes.owners import is_working
 from holdfast.sources.plan import CrawlPlan
+from holdfast.storage.roots import full_path
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime
@@ -178,7 +179,7 @@ def _summarise(
 ) -> None:
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
-    paths = [str(runtime.settings.home.resolve() / str(row.file_key)) for row in rows]
+    paths = [str(full_path(runtime.settings.home, row.file_key)) for row in rows]
     if as_json:
         print(dumps(as_object(status, paths, recovery, resumed=resumed)))
         return

@@ -31,6 +31,7 @@ from holdfast.operations.stores import CleanTarget, clean, weigh
 from holdfast.records import Operator, Spelling, encode, from_row, record
 from holdfast.sources.queries import source_id_of
 from holdfast.storage.disk import disk_error, write_whole
+from holdfast.storage.roots import local_path
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import Archive
 from holdfast.zimit import storage
@@ -86,7 +87,7 @@ def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarc
     known = {file.identity for file in found}
     with database.read() as session:
         paths = [
-            home.resolve() / row.path
+            local_path(home, row.file_key)
             for row in registered(session, execution_id=run.execution.id)
             if row.state == "sealed"
         ]

@@ -22,6 +22,7 @@ from holdfast.processes.recovery import LEASE_KINDS, Release, may_hold_jobs, rec
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.records import Operator, record
 from holdfast.storage.roots import local_path
+from holdfast.storage.store import captures_folder
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
@@ -250,7 +251,7 @@ def open_store(home: Path, code: str) -> Path:
 
     The parent folder of all sources is checked in the same way: either may be a mount.
     """
-    root = home / "warcs"
+    root = captures_folder(home)
     _open(root, home / KNOWN)
     _open(root / code, home / KNOWN / code)
     return (root / code).resolve()

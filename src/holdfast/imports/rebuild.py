@@ -21,7 +21,7 @@ from holdfast.jobs.imports import adopt_folder
 from holdfast.sources.codes import is_code_of
 from holdfast.sources.queries import is_code
 from holdfast.storage.roots import plain_key, recorded_roots
-from holdfast.storage.store import FileKey
+from holdfast.storage.store import FileKey, captures_folder
 from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
@@ -87,8 +87,9 @@ def _execution(database: Database, clock: Clock, home: Path, file_id: int, seale
     """Return the execution of a file's folder: `warcs/SOURCE/EXECUTION`, perhaps with a tool's folder below that."""
     path = sealed.path
     folder = path.parent
-    below = folder.relative_to(home / "warcs").parts if folder.is_relative_to(home / "warcs") else ()
-    owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
+    captures = captures_folder(home)
+    below = folder.relative_to(captures).parts if folder.is_relative_to(captures) else ()
+    owner = captures.joinpath(*below[:2]) if len(below) > 2 else folder
     info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
     # Folder names are untrusted; one that is not a source code gets a new source.
@@ -124,7 +125,8 @@ def _site_of(code: str, info: Mapping[str, str]) -> tuple[str | None, str | None
 
 def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, FileKey, SealedFile]]:
     # Operators move captures to a larger disk by linking `warcs` there; a walk follows no link except its start.
-    moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
+    captures = captures_folder(home)
+    moved = [captures] if captures.is_symlink() else []
     for root in (home, *moved, *recorded_roots(home)):
         for parent, folders, names in os.walk(root, followlinks=False):
             folders.sort()

@@ -238,11 +238,15 @@ def holding_of(session: Session, execution_id: int) -> CaptureRange | None:
     return CaptureRange(execution_id, low * ORDINALS, (high + 1) * ORDINALS - 1, since, until)
 
 
+_FILE_KEY = select(WarcFile.key, WarcFile.location).where(
+    WarcFile.id == bindparam("number"), WarcFile.state != "discarded"
+)
+"""Built once: every replayed record asks it."""
+
+
 def file_of(session: Session, home: Path, warc_file_id: int) -> StoredFile:
     """Return a WARC file; raise NotFound if it was discarded, StrayFile if its row's place is not permitted."""
-    row = session.execute(
-        select(WarcFile.key, WarcFile.location).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded")
-    ).one_or_none()
+    row = session.execute(_FILE_KEY, {"number": warc_file_id}).one_or_none()
     if row is None:
         raise NotFound(f"there is no WARC file {warc_file_id}")
     return stored_file(home, FileKey(*row))

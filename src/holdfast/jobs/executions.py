@@ -20,6 +20,7 @@ from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.plan import CrawlPlan
 from holdfast.storage.roots import find_file, key_of
+from holdfast.storage.store import captures_folder
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
@@ -152,7 +153,7 @@ def _resume(tx: Transaction, found: ExecutionRow, options: ExecutionOptions) -> 
             f"gone for good, the same command starts from the beginning after: holdfast stop {found.id} --cancel"
         )
     # Only folders below the data directory have a storage mark; other outputs belong to the caller.
-    if Path(found.output_dir).is_relative_to((options.home / "warcs").resolve()):
+    if Path(found.output_dir).is_relative_to(captures_folder(options.home).resolve()):
         options.open_store(found.source)
     return StartedRun(
         execution_id=found.id,
@@ -185,7 +186,7 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, options: ExecutionOpt
     if options.output is None:
         options.open_store(code)
     # The name has a time and a number: two crawls of one source may start in the same second.
-    folder = options.output or options.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
+    folder = options.output or captures_folder(options.home) / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return StartedRun(
         execution_id=execution_id, source_code=code, output_dir=_made(folder.resolve()), resumed=False, run_seconds=0.0

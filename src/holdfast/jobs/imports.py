@@ -19,6 +19,7 @@ from holdfast.jobs.kinds import IMPORT
 from holdfast.jobs.store import locked_source
 from holdfast.sources.queries import named_source
 from holdfast.storage.disk import disk_error
+from holdfast.storage.store import captures_folder
 from holdfast.values import dataclass
 
 
@@ -162,7 +163,7 @@ def begin_import(database: Database, clock: Clock, options: ImportOptions) -> tu
         source = named_source(session, clock, code=options.source, name=options.name)
         execution = _completed(session, clock, source, options.config, job_name=options.job_name)
         stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{options.source}-import-{execution.id}"
-        folder = options.home.resolve() / "warcs" / options.source / stem
+        folder = captures_folder(options.home.resolve()) / options.source / stem
         execution.output_dir = str(folder)
         subject, detail = f"execution {execution.id}", {"source": options.source, **options.config}
         audit.record(session, clock, action="archive.imported", subject=subject, detail=detail)

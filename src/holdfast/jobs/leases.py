@@ -26,6 +26,7 @@ from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.jobs.settling import RunSettler, record_progress, reported
 from holdfast.jobs.states import State, state_of
 from holdfast.jobs.store import folder_name, locked_execution
+from holdfast.storage.store import captures_folder
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
@@ -192,7 +193,7 @@ class ExecutionLeases:
     def _folder(self, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
         job, source = of
         stem = f"{now:%Y%m%dT%H%M%SZ}__{folder_name(source.code, execution.id, job.name)}"
-        return str((self._home / "warcs" / source.code / stem).resolve())
+        return str((captures_folder(self._home) / source.code / stem).resolve())
 
     def renew(self, lease: ExecutionLease) -> LeaseUpdate:
         """Renew the lease and return instructions to the holder; raise LeaseLost if another worker holds the job."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from holdfast.config import DiskSettings, Settings
 from holdfast.db.raw import sqlite_path
 from holdfast.errors import NoSpace
+from holdfast.storage.store import captures_folder
 
 _PROBE = ".holdfast-probe"
 
@@ -109,7 +110,8 @@ def low_volume(settings: Settings) -> Path | None:
 
 
 def _low(settings: Settings) -> list[Path]:
-    stores = [settings.home / "warcs", *_mounts(settings.home / "warcs")]
+    captures = captures_folder(settings.home)
+    stores = [captures, *_mounts(captures)]
     if settings.zimit.store_root is not None:
         stores.append(settings.zimit.store_root)
     # A database on its own disk stops everything when that is full, and cannot record this in a row.

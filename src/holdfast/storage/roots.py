@@ -18,11 +18,10 @@ from pathlib import Path
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.storage.disk import disk_error, write_whole
 from holdfast.storage.folder import FolderStore
-from holdfast.storage.store import FileKey, StoredFile
+from holdfast.storage.store import FileKey, StoredFile, captures_folder
 
 ROOTS = "warc-roots.json"
 _TYPE = "holdfast-warc-roots"
-CAPTURES = "warcs"
 _NAME = re.compile(r"\.w?arc(?:\.gz|\.zst)?(?:\.open)?$", re.IGNORECASE)
 
 
@@ -40,7 +39,7 @@ class StrayFile(NotFound):
 
 def link_captures(home: Path, root: Path) -> None:
     """Make the folder of captures a link to `root`, created if missing; raise Invalid if captures are elsewhere."""
-    place, root = home / CAPTURES, root.resolve()
+    place, root = captures_folder(home), root.resolve()
     # An unmounted target leaves a dangling link, which is valid: the sentinel file decides (`open_store`).
     if place.resolve() == root:
         return
@@ -78,6 +77,11 @@ def local_path(home: Path, key: FileKey) -> Path:
     return path
 
 
+def full_path(home: Path, key: FileKey) -> Path:
+    """Return the path of a WARC file to be shown; it may lead anywhere, and is never opened."""
+    return home.resolve() / str(key)
+
+
 def find_file(home: Path, key: FileKey | None) -> StoredFile | None:
     """Return a WARC file by its row if it exists; None without a row, or if its place is not permitted."""
     try:
@@ -105,13 +109,6 @@ def plain_key(home: Path, path: Path) -> FileKey:
     return FileKey(path.name, str(path.parent))
 
 
-def stores(home: Path) -> Iterator[FolderStore]:
-    """Yield the store of the data directory, and those of the recorded folders."""
-    yield _store(home, None)
-    for root in recorded_roots(home):
-        yield _store(home, str(root))
-
-
 def _store(home: Path, location: str | None) -> FolderStore:
     return FolderStore(
         home.resolve() if location is None else Path(location),
@@ -124,7 +121,7 @@ def _permitted(home: Path) -> Iterator[Path]:
     top = home.resolve()
     yield top
     # The folder of captures itself may be a link: operators move it to a larger disk that way.
-    yield (top / CAPTURES).resolve()
+    yield captures_folder(top).resolve()
     yield from recorded_roots(home)
 
 

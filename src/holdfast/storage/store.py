@@ -13,6 +13,11 @@ from typing import NamedTuple, Protocol
 _PIECE_BYTES = 1 << 20
 
 
+def captures_folder(home: Path) -> Path:
+    """Return the folder of all captures, which may be a link to a larger disk."""
+    return home / "warcs"
+
+
 class FileKey(NamedTuple):
     """Where a blob is, as its row says: its key, and the location of the store; None for the data directory."""
 

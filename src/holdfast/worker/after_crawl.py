@@ -29,7 +29,7 @@ from holdfast.noise.classifier import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.storage.roots import StrayFile, key_of, local_path
-from holdfast.storage.store import FileKey
+from holdfast.storage.store import FileKey, captures_folder
 from holdfast.warc import queries as files
 from holdfast.worker.background import BackgroundContext
 from holdfast.zimit.errors import StoreMissing
@@ -201,7 +201,7 @@ class AfterCrawl:
             self._refused[found.execution_id] = [f"{folder} {_SILENT}"]
             return
         if not folder.is_dir():
-            store = runtime.settings.zimit.store_root or runtime.settings.home / "warcs" / found.source
+            store = runtime.settings.zimit.store_root or captures_folder(runtime.settings.home) / found.source
             # Do not wait for a deleted folder, only for one below a lost mount.
             if folder.is_relative_to(store.resolve()) and not store_is_present(store):
                 raise StoreMissing(folder, "its storage is not mounted")

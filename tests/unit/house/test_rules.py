@@ -203,3 +203,13 @@ def test_a_table_is_named_and_written_only_where_it_belongs(path: str, text: str
     seen = (model, module_from(f"src/holdfast/{path}", text))
 
     assert len(tables.foreign_tables(seen) + tables.modelled_writes(seen)) == complaints
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['home / "warcs" / code', 'home.joinpath("warcs", code)', "home / row.path", "home / str(row.file_key)",
+     "local_path(home, key)"],
+)  # fmt: skip
+def test_rooms_that_join_paths_of_captures_are_named(text: str) -> None:
+    assert calls.joined_captures([module_from("src/holdfast/replay/serving.py", f"x = {text}")])
+    assert not calls.joined_captures([module_from("src/holdfast/storage/roots.py", f"x = {text}")])

@@ -58,6 +58,7 @@ from holdfast.processes.runfile import parsed_attempts
 from holdfast.records import Operator, from_row, record
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory
+from holdfast.storage.store import captures_folder
 from holdfast.wiring import open_runtime
 
 
@@ -211,7 +212,7 @@ def _operation(row: OperationRow | None) -> OperationRecord | None:
 
 
 def _volumes(settings: Settings) -> list[VolumeRecord]:
-    places = {"home": settings.home, "warcs": settings.home / "warcs", "uploads": uploads_folder(settings.home)}
+    places = {"home": settings.home, "warcs": captures_folder(settings.home), "uploads": uploads_folder(settings.home)}
     database = sqlite_path(settings.database)
     if database is not None:
         places["database"] = database.parent
