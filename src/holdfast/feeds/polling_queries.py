@@ -265,7 +265,7 @@ def old_items(tx: Transaction, *, start: int, limit: int, before: int) -> list[i
     """Return, among the next `limit` ids from `start`, the claimed items last listed before `before`."""
     # Limit by id before filtering by date: no index has both, and the table may be long.
     rows = tx.execute(
-        "SELECT id FROM (SELECT id, execution_id, found_at FROM feed_items WHERE id >= ? ORDER BY id LIMIT ?) some"
+        "SELECT id FROM (SELECT id, execution_id, found_at FROM feed_items WHERE id >= ? ORDER BY id LIMIT ?) stretch"
         " WHERE execution_id IS NOT NULL AND found_at < ?",
         (start, limit, before),
     )
