@@ -9,14 +9,16 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from holdfast.errors import HoldfastError, Invalid
+from holdfast.errors import Conflict, HoldfastError, Invalid
 from holdfast.storage.disk import Digests, digests_of, disk_error, sync_directory, synced
+from holdfast.storage.folder import give_name
 from holdfast.values import dataclass
 from holdfast.warc.conversion import convert_arc, is_arc, read_arc, rewrite_warc
 from holdfast.warc.member import MAGIC
@@ -185,18 +187,10 @@ def _settle(fresh: Path, name: str) -> Path:
     try:
         while True:
             target = free_name(fresh.parent, name)
-            try:
-                # Several workers may fill one folder, so a free name may be taken a moment later: a link then fails, a
-                # rename would overwrite the file.
-                os.link(fresh, target, follow_symlinks=False)
-            except FileExistsError:
-                continue
-            except OSError:
-                fresh.rename(target)  # no hard links on this disk
-            else:
-                fresh.unlink()
-            sync_directory(fresh.parent)
-            return target
+            # Several workers may fill one folder, so a free name may be taken a moment later.
+            with suppress(Conflict):
+                give_name(fresh, target)
+                return target
     except OSError as exc:
         fresh.unlink(missing_ok=True)
         raise disk_error(exc, f"cannot write {fresh.with_name(name)}: {exc.strerror}") from exc

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -110,6 +112,28 @@ class FolderStore:
 
     def delete(self, key: str) -> None:
         self.local_path(key).unlink(missing_ok=True)
+
+
+def link_or_copy(source: Path, target: Path, *, may_copy: bool) -> bool:
+    """Give a complete file a second name; return False if it had to be copied, which takes the space twice.
+
+    Raise Conflict if the name is taken; OSError, also if the disk has no hard links and `may_copy` is not set.
+    """
+    try:
+        os.link(source, target, follow_symlinks=True)
+    except FileExistsError as exc:
+        raise Conflict(f"{target} exists already") from exc
+    except OSError as exc:
+        # Another file system, or one without hard links.
+        if exc.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK) or not may_copy:
+            raise
+        # Under another name until it is whole: a reader never sees half a file.
+        fresh = target.with_name(f".{target.name}.new")
+        with source.open("rb") as reading, synced(fresh) as writing:
+            shutil.copyfileobj(reading, writing, 1 << 20)
+        give_name(fresh, target)
+        return False
+    return True
 
 
 def give_name(fresh: Path, target: Path) -> None:

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.clock import Clock
-from holdfast.errors import Unavailable
-from holdfast.storage.disk import disk_error, sha256_of_file, sync_directory, synced, write_whole
+from holdfast.errors import Conflict, Unavailable
+from holdfast.storage.disk import disk_error, sha256_of_file, sync_directory, write_whole
+from holdfast.storage.folder import link_or_copy
 from holdfast.values import dataclass
 from holdfast.zimit.errors import StableNameTaken
 from holdfast.zimit.output_directory import temp_dirs_in
@@ -194,7 +194,6 @@ def copied_files(output_dir: Path, stable: Iterable[ToolWarcFile]) -> set[tuple[
 
 
 _STABLE = re.compile(r"warc-(\d{6,})\.warc(?:\.gz)?")
-_PIECE = 1024 * 1024
 
 
 def next_number(warcs_dir: Path) -> int:
@@ -281,24 +280,9 @@ class _StableNames:
             self.changed = True
 
     def _link(self, file: ToolWarcFile, target: Path) -> str:
-        if target.exists() or target.is_symlink():
-            raise StableNameTaken(f"{target} is there already, with other bytes; move it away, nothing was overwritten")
         try:
-            os.link(file.path, target, follow_symlinks=True)
-        except FileExistsError as exc:
-            raise StableNameTaken(f"{target} appeared meanwhile; nothing was overwritten") from exc
-        except OSError as exc:
-            # Another file system, or one without hard links: only then a copy, which takes the space twice.
-            if exc.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK) or not self._allow_copy:
-                raise
-            _copy(file.path, target)
-            return "copy"
-        return "hardlink"
-
-
-def _copy(source: Path, target: Path) -> None:
-    # Under another name until it is whole: a reader never sees half a file.
-    fresh = target.with_name(f".{target.name}.new")
-    with source.open("rb") as reading, synced(fresh) as writing:
-        shutil.copyfileobj(reading, writing, _PIECE)
-    fresh.replace(target)
+            return "hardlink" if link_or_copy(file.path, target, may_copy=self._allow_copy) else "copy"
+        except Conflict as exc:
+            raise StableNameTaken(
+                f"{target} is there already, with other bytes; move it away, nothing was overwritten"
+            ) from exc
