@@ -382,7 +382,8 @@ def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
         return ["bytes", zlib.compress(segment, 9).hex()]
     if isinstance(segment.file, StoredFile):
         return ["stored", [segment.file.file_key.key, segment.file.file_key.location], segment.start, segment.size]
-    return ["file", str((folder / segment.file.relative_to(fresh)).relative_to(home)), segment.start, segment.size]
+    path = folder / segment.file.relative_to(fresh)
+    return ["file", str(path.relative_to(home) if path.is_relative_to(home) else path), segment.start, segment.size]
 
 
 def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:

@@ -64,7 +64,8 @@ def stored_file(home: Path, key: FileKey) -> StoredFile:
     Links are resolved, and their targets checked, whenever the file is opened or looked at.
     """
     # Otherwise a row could make replay serve any file that this user can read.
-    if not _NAME.search(key.name) or not (key.location is None or key.location.startswith("/")):
+    is_strange = ".." in str(key).split("/") or "\0" in str(key) or not _NAME.search(key.name)
+    if is_strange or not (key.location is None or key.location.startswith("/")):
         raise StrayFile(str(key))
     return StoredFile(_store(home, key.location), key)
 

@@ -219,3 +219,15 @@ def test_takedowns_are_read_once_for_all_pages_of_a_package(tmp_path: Path) -> N
     archive.database.close()
 
     assert [one for one in asked if "withdrawals.url_key IN" in one] == []
+
+
+def test_package_below_another_folder_is_read_again(archive: Archive, tmp_path: Path) -> None:
+    def packed() -> bytes:
+        folder = tmp_path / "scratch"
+        folder.mkdir(exist_ok=True)
+        cache = PackageCache(archive.database, archive.home, most_bytes=1 << 30, folder=folder)
+        return b"".join(cache.package(1).read())
+
+    first = packed()
+
+    assert packed() == first == b"".join(_cache(archive, 1 << 30).package(1).read())

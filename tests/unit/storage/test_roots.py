@@ -133,3 +133,13 @@ def test_the_folder_of_captures_may_itself_lead_to_a_larger_disk(tmp_path: Path)
     assert local_path(home, FileKey("warcs/a.warc.gz")) == disk.resolve() / "a.warc.gz"
     with pytest.raises(StrayFile):
         local_path(home, key_of(home, tmp_path / "elsewhere" / "a.warc.gz"))
+
+
+@pytest.mark.parametrize("location", ["/etc", "disk", "../disk", "/recorded/../etc", "/recorded\0", "", "s3://bucket"])
+def test_row_with_any_other_location_is_refused(tmp_path: Path, location: str) -> None:
+    record_root(tmp_path, Path("/recorded"))
+
+    with pytest.raises(StrayFile, match="import --in-place"):
+        local_path(tmp_path, FileKey("x.warc.gz", location))
+    assert find_file(tmp_path, FileKey("x.warc.gz", location)) is None
+    assert local_path(tmp_path, FileKey("x.warc.gz", "/recorded/deep")) == Path("/recorded/deep/x.warc.gz")
