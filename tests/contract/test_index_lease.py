@@ -99,7 +99,7 @@ def test_a_reader_that_gets_on_keeps_its_file(raw_db: RawDatabase, clock: FakeCl
 
 
 def _recovered(raw_db: RawDatabase, clock: FakeClock, folder: Path) -> int:
-    return recover_owners(raw_db, clock, folder=folder, release=lambda _owner: True)
+    return recover_owners(raw_db, clock, folder=folder, stale_s=0.0)
 
 
 def test_the_file_of_a_dead_owner_is_free_at_once(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ def _plans(database: Database, ask: Any) -> str:
             lambda session: schedule_queries.lock_next(session, now=NOW),
             "ix_executions_queued",
         ),
-        (lambda session: schedule_queries.stale_ids(session, schedule_queries.Silence(NOW), limit=1), "ix_jobs_locked"),
+        (
+            lambda session: schedule_queries.stale_ids(session, schedule_queries.stale_locks(NOW), limit=1),
+            "ix_jobs_locked",
+        ),
     ],
     ids=["anything_due", "claim_due", "next_queued", "lock_next", "stale"],
 )

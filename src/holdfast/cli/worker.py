@@ -27,7 +27,7 @@ from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.source_jobs import sync_enabled_sources
-from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
+from holdfast.jobs.schedule_queries import last_scheduled_at, stale_held, stale_locks
 from holdfast.jobs.slots import preview_rebalance, record_rebalance, show_distribution
 from holdfast.jobs.slots import rebalance as do_rebalance
 from holdfast.jobs.views.listing import count_metrics
@@ -142,7 +142,7 @@ def recover_stale(
     """Release jobs whose worker sent no heartbeat for this long; another worker continues their executions."""
     before = jobs.clock.now() - timedelta(minutes=older_than_minutes)
     with jobs.database.read() as session:
-        found = stale_held(session, Silence(before), limit=_MOST)
+        found = stale_held(session, stale_locks(before), limit=_MOST)
     freed = jobs.scheduler.sweep(before=before) if apply else 0
     lines = [f"job {one.job}: {one.owner} has been silent since {one.silent_since:%Y-%m-%d %H:%M:%S}" for one in found]
     lines.append(_summary(len(found), freed, "released", apply=apply))

@@ -7,9 +7,9 @@ Also manages the folder of a source's captures, and deletes those of a cancelled
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
 from dataclasses import field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from holdfast import log
@@ -18,7 +18,7 @@ from holdfast.db.audit_events import append_event
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.processes.owners import OwnerRow, delete_ended_visitors
-from holdfast.processes.recovery import LEASE_KINDS, Release, may_hold_jobs, recover_owners
+from holdfast.processes.recovery import LEASE_KINDS, recover_owners
 from holdfast.processes.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.records import Operator, record
 from holdfast.storage.roots import local_path
@@ -60,7 +60,9 @@ class RecoveryReport:
 def recover(runtime: Runtime) -> RecoveryReport:
     """Release what dead processes held, and seal the files they were writing here. Safe to run at any time."""
     report = RecoveryReport()
-    _walk(runtime, lambda owner: _release(runtime, owner, report))
+    folder, stale_s = runtime.run_folder, runtime.settings.timings.jobs_stale_s
+    release = partial(_release, runtime, report)
+    recover_owners(runtime.raw_db, runtime.clock, folder=folder, stale_s=stale_s, release=release)
     delete_ended_visitors(runtime.raw_db)
     _seal_strays(runtime, report)
     if report.owners:
@@ -78,19 +80,11 @@ def recover(runtime: Runtime) -> RecoveryReport:
 def recover_leases(runtime: Runtime) -> int:
     """End the rows of dead processes that held nothing but leases; return how many. Touches no storage."""
     # Safe in the loop of a worker: a WARC file on a mount that hangs would block it.
-    return _walk(runtime, lambda _owner: True, kinds=LEASE_KINDS)
+    folder, stale_s = runtime.run_folder, runtime.settings.timings.jobs_stale_s
+    return recover_owners(runtime.raw_db, runtime.clock, folder=folder, stale_s=stale_s, kinds=LEASE_KINDS)
 
 
-def _walk(runtime: Runtime, release: Release, *, kinds: Collection[str] | None = None) -> int:
-    stale_s = runtime.settings.timings.jobs_stale_s
-
-    def release_all(owner: OwnerRow) -> bool:
-        return not may_hold_jobs(owner, runtime.clock, stale_s=stale_s) and release(owner)
-
-    return recover_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder, release=release_all, kinds=kinds)
-
-
-def _release(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> bool:
+def _release(runtime: Runtime, report: RecoveryReport, owner: OwnerRow) -> bool:
     """Release what one dead process held; return False if files are left, for a later start or the machine that has
     them. Each step is idempotent, in case this process dies during it.
     """
@@ -109,10 +103,9 @@ def _release(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> bool:
     if runtime.clock.now() - owner.heartbeat_at >= _LOST:
         where = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
         report.elsewhere.update((file.id, f"{file.file_key.name} {where}") for file in elsewhere)
-    if sealed and not elsewhere:
+    if is_done := sealed and not elsewhere:
         reach("recovery_sealed")
-        return True
-    return False
+    return is_done
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:

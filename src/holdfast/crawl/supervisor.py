@@ -34,7 +34,7 @@ from holdfast.jobs.executions import StartedRun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.disk import MountIdentity, shortage
-from holdfast.processes.owners import OwnerProcess, has_rival, later_rivals, was_closed
+from holdfast.processes.owners import OwnerProcess, rivals, was_closed
 from holdfast.processes.runfile import RunFile, last_tick, new_name
 from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FoundUrl, Outcome
@@ -285,7 +285,7 @@ class Supervisor:
         runtime, started = self._runtime, self._started
         self._stops, self._epoch = stops, epoch
         try:
-            if epoch is None and has_rival(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder):
+            if epoch is None and min(self._find_rivals(owner), default=owner.id) < owner.id:
                 raise Conflict(f"execution {started.execution_id} was taken up by another start a moment ago")
             self._seeding = seeding = Seeding(self._plan, runtime.frontier, started.frontier_id)
             self._patiently(seeding.step)
@@ -455,6 +455,9 @@ class Supervisor:
             self._has_vanished = True
             self._stops.ask(2)
 
+    def _find_rivals(self, owner: OwnerProcess) -> list[int]:
+        return rivals(self._runtime.raw_db, self._runtime.clock, owner, folder=self._runtime.run_folder)
+
     def _yield_if_replaced(self, owner: OwnerProcess) -> None:
         """Hand back if this process was suspended so long that another replaced it or ended the execution."""
         # A job's run has a lease that shows this.
@@ -462,10 +465,9 @@ class Supervisor:
             return
         # A start beside a live supervisor yields by itself quickly: so a later one counts if our row was closed before
         # it started, or if it still runs one heartbeat later.
-        runtime = self._runtime
-        rivals = {one.id for one in later_rivals(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder)}
-        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(runtime.raw_db, owner)))
-        self._rivals = rivals
+        later = {one for one in self._find_rivals(owner) if one > owner.id}
+        is_replaced = bool(later & self._rivals or (later and was_closed(self._runtime.raw_db, owner)))
+        self._rivals = later
         if is_replaced or self._status().state != "running":
             _log.error("crawl.replaced", execution=self._started.execution_id)
             self._stops.abandon()

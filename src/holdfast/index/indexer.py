@@ -335,7 +335,7 @@ def open_indexer(
     folder = home.resolve() / "run"
     # Do this before this process registers: it releases the files of a killed indexer on this machine at once, not
     # after its lease.
-    recover_owners(raw_db, clock, folder=folder, release=lambda _owner: True, kinds=(INDEXER,))
+    recover_owners(raw_db, clock, folder=folder, stale_s=0.0, kinds=(INDEXER,))
     note_spans(raw_db)
     resolve_some(raw_db, after=random_start(raw_db), now=to_micros(clock.now()))
     owner = OwnerProcess(raw_db, clock, run=RunFile(folder), kind=INDEXER, execution_id=None)

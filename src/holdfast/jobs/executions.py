@@ -107,7 +107,7 @@ def begin(
     """Resume the unfinished execution with the same seeds and scope, or start a new one.
 
     Raise Conflict if a live process runs it already, NotFound if `resume_only` and there is nothing to resume.
-    `is_working` runs on the same connection, between two transactions: `has_rival` tells apart two that start
+    `is_working` runs on the same connection, between two transactions: `rivals` tells apart two that start
     together.
     """
     fingerprint = plan.fingerprint()

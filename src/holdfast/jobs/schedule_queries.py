@@ -284,24 +284,23 @@ def _held(claim: LeaseClaim) -> Any:
     return and_(Job.id == claim.job_id, Job.lock_token == claim.token, Job.lock_epoch == claim.epoch)
 
 
-class Silence(NamedTuple):
-    before: datetime
-    """Owners without a heartbeat since this moment."""
-    orphans: bool = False
-    """Also running jobs without any holder: no code of ours creates such rows, so only a start searches for them."""
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions of a stale lock: its holder is silent, or has ended; or there is none, if selected."""
-        locked, ended = Job.lock_token.is_not(None), text(has_ended("jobs.lock_owner_id"))
-        orphan = and_(Job.state == State.RUNNING.value, Job.lock_token.is_(None))
-        wanted = [and_(locked, Job.lock_heartbeat_at < self.before), and_(locked, ended)]
-        return [*wanted, orphan] if self.orphans else wanted
+Stale = Sequence[ColumnElement[bool]]
 
 
-def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
-    """Return the jobs with a stale lock, by id."""
+def stale_locks(silent_since: datetime, *, orphans: bool = False) -> Stale:
+    """Return the conditions of a stale lock: its holder is silent since this moment, or has ended.
+
+    With `orphans` also running jobs without any holder: no code of ours creates such rows, so only a start searches
+    for them.
+    """
+    locked, ended = Job.lock_token.is_not(None), text(has_ended("jobs.lock_owner_id"))
+    orphan = and_(Job.state == State.RUNNING.value, Job.lock_token.is_(None))
+    return [and_(locked, Job.lock_heartbeat_at < silent_since), and_(locked, ended), *([orphan] if orphans else ())]
+
+
+def stale_ids(session: Session, stale: Stale, *, limit: int) -> list[int]:
     # Query each condition separately, so that each uses an index: that of the locks or that of the states.
-    found = [session.scalars(select(Job.id).where(one).limit(limit)) for one in silence.conditions()]
+    found = [session.scalars(select(Job.id).where(one).limit(limit)) for one in stale]
     return sorted({job_id for ids in found for job_id in ids})[:limit]
 
 
@@ -314,8 +313,8 @@ class StaleLock:
     silent_since: Operator[datetime]
 
 
-def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleLock]:
-    ids = stale_ids(session, silence, limit=limit)
+def stale_held(session: Session, stale: Stale, *, limit: int) -> list[StaleLock]:
+    ids = stale_ids(session, stale, limit=limit)
     rows = session.execute(
         select(Job.id, Job.lock_owner, func.coalesce(Job.lock_heartbeat_at, Job.lock_acquired_at, Job.created_at))
         .where(Job.id.in_(ids))
@@ -324,12 +323,12 @@ def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleL
     return [StaleLock(job=job, owner=owner, silent_since=moment) for job, owner, moment in rows]
 
 
-def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
+def stale_jobs(session: Session, stale: Stale, *, limit: int) -> list[Job]:
     """Return the stale jobs locked and still stale; skip rows that another process has locked."""
     rows = session.scalars(
         select(Job)
         # Check again under the lock: its holder may have sent a heartbeat between the two statements.
-        .where(Job.id.in_(stale_ids(session, silence, limit=limit)), or_(*silence.conditions()))
+        .where(Job.id.in_(stale_ids(session, stale, limit=limit)), or_(*stale))
         .order_by(Job.id)
         .with_for_update(skip_locked=True)
         .execution_options(populate_existing=True)

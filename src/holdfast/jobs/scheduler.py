@@ -142,34 +142,34 @@ class Scheduler:
         total = 0
         while True:
             with self._database.read() as session:
-                stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.jobs_stale_s)
-                silence = schedule_queries.Silence(before or stale, orphans)
+                since = moment_in(session, self._clock) - timedelta(seconds=self._timings.jobs_stale_s)
+                stale = schedule_queries.stale_locks(before or since, orphans=orphans)
                 # Check without a lock first: on SQLite each sweep would otherwise block all writers.
-                if not schedule_queries.stale_ids(session, silence, limit=1):
+                if not schedule_queries.stale_ids(session, stale, limit=1):
                     return total
             with self._database.write() as session:
-                cleared = self._sweep_some(session, silence)
+                cleared = self._sweep_some(session, stale)
             total += cleared
             if cleared < _SWEPT:
                 return total
 
-    def _sweep_some(self, session: Session, silence: schedule_queries.Silence) -> int:
-        stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
+    def _sweep_some(self, session: Session, stale: schedule_queries.Stale) -> int:
+        jobs = schedule_queries.stale_jobs(session, stale, limit=_SWEPT)
         # Read the time after locking: the next worker that leases one of them starts later.
         now = moment_in(session, self._clock)
         events: list[JobEvent] = []
-        for job in stale:
+        for job in jobs:
             # Log the holder before clearing the lock: the row has no holder afterwards.
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
             opened = open_execution(session, job_id=job.id)
             events += self._settler.lose(session, job, opened, now=now)
-        if stale:
+        if jobs:
             session.flush()
             # The metrics are those of crawls.
-            if count := sum(job.source_id is not None for job in stale):
+            if count := sum(job.source_id is not None for job in jobs):
                 schedule_queries.count_hour(session, now, stale_locks=count)
             emit(session, events, now=now)
-        return len(stale)
+        return len(jobs)
 
     def _prune(self) -> int:
         with self._database.read() as session:

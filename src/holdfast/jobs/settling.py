@@ -329,5 +329,5 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 
 def _free(job: Job, now: datetime) -> None:
-    job.lock_token = job.lock_owner_id = job.lock_acquired_at = job.lock_heartbeat_at = None
+    job.lock_token = job.lock_owner_id = job.lock_owner = job.lock_acquired_at = job.lock_heartbeat_at = None
     job.updated_at = now

@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -153,12 +154,12 @@ class RunActivity(NamedTuple):
 class WatchedRun:
     run: DirectoryRun
     activity: RunActivity
-    holder: int | None
+    holder: int | None = None
     """Process id of the tool that works in the directory; None if none does, and for our own crawler."""
-    state_ok: bool
-    restarts: int
-    errors: dict[str, int]
-    log: str | None
+    state_ok: bool = True
+    restarts: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    log: str | None = None
 
     @property
     def is_tool(self) -> bool:
@@ -212,20 +213,8 @@ def watch_native(
     # Nor does a pause: during it there is nothing to do, and URLs that were due before are due again afterwards.
     paused = now if run.execution.paused_at is not None else None
     since = max(filter(None, (taken, moved, due, paused))) + delay
-    return WatchedRun(
-        run=run,
-        holder=None,
-        state_ok=True,
-        restarts=0,
-        errors={},
-        log=None,
-        activity=RunActivity(
-            pages=run.execution.items_crawled,
-            running_s=max(0.0, (now - taken).total_seconds()),
-            idle_s=max(0.0, (now - since).total_seconds()),
-            pages_per_minute=None,
-        ),
-    )
+    idle_s = max(0.0, (now - since).total_seconds())
+    return WatchedRun(run=run, activity=RunActivity(run.execution.items_crawled, _running_s(run, now), idle_s, None))
 
 
 def _delay_s(run: DirectoryRun, usual_s: float) -> float:
@@ -258,8 +247,8 @@ def _running_s(run: DirectoryRun, now: datetime) -> float:
 
 def _unseen_run(run: DirectoryRun, *, now: datetime) -> WatchedRun:
     seconds = _running_s(run, now)
-    blind = RunActivity(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
-    return WatchedRun(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, activity=blind)
+    blind = RunActivity(run.execution.items_crawled, seconds, seconds, None)
+    return WatchedRun(run=run, activity=blind, state_ok=False)
 
 
 def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
@@ -277,7 +266,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
         restarts=state.container_restarts_done,
         errors=dict(state.errors),
         log=None if log is None else str(log),
-        activity=RunActivity(pages=pages, running_s=running_s, idle_s=idle_s, pages_per_minute=pages_per_minute),
+        activity=RunActivity(pages, running_s, idle_s, pages_per_minute),
     )
 
 

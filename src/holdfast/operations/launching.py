@@ -20,7 +20,7 @@ from holdfast.crawl.recovery import recover_leases
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.errors import HoldfastError
 from holdfast.jobs.kinds import OPERATIONS_AT_ONCE
-from holdfast.jobs.schedule_queries import Silence, stale_ids
+from holdfast.jobs.schedule_queries import stale_ids, stale_locks
 from holdfast.operations.queries import open_operations
 from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
@@ -118,9 +118,9 @@ class OperationLauncher:
             self._recovered_at = elapsed
             with open_runtime(self._settings) as runtime:
                 recover_leases(runtime)
-        silence = Silence(now - timedelta(seconds=self._settings.timings.jobs_stale_s))
+        stale = stale_locks(now - timedelta(seconds=self._settings.timings.jobs_stale_s))
         with self._database.read() as session:
-            return not held.isdisjoint(stale_ids(session, silence, limit=_MOST_STALE))
+            return not held.isdisjoint(stale_ids(session, stale, limit=_MOST_STALE))
 
     def _reap(self, now: float) -> None:
         if self._worker is None or (code := self._worker.poll()) is None:

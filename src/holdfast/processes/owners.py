@@ -95,12 +95,6 @@ def _owner_row(row: Row) -> OwnerRow:
     )
 
 
-def owner_row(raw_db: RawDatabase, owner_id: int) -> OwnerRow | None:
-    with raw_db.read() as tx:
-        rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE id = ?", (owner_id,))  # noqa: S608
-    return _owner_row(rows[0]) if rows else None
-
-
 def _open_owners(raw_db: RawDatabase) -> list[OwnerRow]:
     with raw_db.read() as tx:
         rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
@@ -275,24 +269,14 @@ def is_working(raw_db: RawDatabase, clock: Clock, *, execution_id: int, kind: st
     return any(owner.kind == kind for owner in living)
 
 
-def has_rival(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
-    """Return whether an earlier live owner has the same role on the same execution; the later one must yield."""
-    return any(rival.id < owner.id for rival in _rivals(raw_db, clock, owner, folder))
+def rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[int]:
+    """Return the other live owners with the same role on the same execution, oldest first.
 
-
-def later_rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerRow]:
-    """Return the live owners that took the same role on the same execution after this one, oldest first.
-
-    A starting process yields to an earlier live owner; a later one that stays has found this owner silent and
-    replaced it.
+    A starting process yields to an earlier one; a later one that stays has found this owner silent and replaced it.
     """
-    return [rival for rival in _rivals(raw_db, clock, owner, folder) if rival.id > owner.id]
-
-
-def _rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, folder: Path) -> list[OwnerRow]:
     assert owner.execution_id is not None
     living = living_owners(raw_db, clock, execution_id=owner.execution_id, folder=folder)
-    return [rival for rival in living if rival.kind == owner.kind]
+    return [one.id for one in living if one.kind == owner.kind and one.id != owner.id]
 
 
 def was_closed(raw_db: RawDatabase, owner: OwnerProcess) -> bool:

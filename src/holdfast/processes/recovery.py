@@ -29,22 +29,20 @@ def recover_owners(
     clock: Clock,
     *,
     folder: Path,
-    release: Release,
+    stale_s: float,
+    release: Release | None = None,
     kinds: Collection[str] | None = None,
 ) -> int:
-    """Release what dead owners of these kinds held, and end their rows; return how many. Safe to run at any time."""
-    ended = 0
+    """Release what dead owners of these kinds held, and end their rows; return how many. Safe to run at any time.
+
+    `stale_s` is how long a silent worker of another machine keeps its jobs.
+    """
+    # The end of a row frees its jobs. Their last heartbeat may be slightly later than that of the row.
+    silent_since, ended = clock.now() - timedelta(seconds=stale_s) - GONE, 0
     for owner in dead_owners(raw_db, clock, folder=folder):
-        if kinds is None or owner.kind in kinds:
-            with cleaning_up(raw_db, owner) as ours:
-                ended += ours and release(owner) and close_owner(raw_db, clock, owner)
+        may_hold_jobs = owner.kind in _WORKERS and owner.is_away and owner.heartbeat_at > silent_since
+        if may_hold_jobs or (kinds is not None and owner.kind not in kinds):
+            continue
+        with cleaning_up(raw_db, owner) as ours:
+            ended += ours and (release is None or release(owner)) and close_owner(raw_db, clock, owner)
     return ended
-
-
-def may_hold_jobs(owner: OwnerRow, clock: Clock, *, stale_s: float) -> bool:
-    """Return whether this is a worker of another machine that may still hold its jobs, as far as known."""
-    if owner.kind not in _WORKERS or not owner.is_away:
-        return False
-    # The end of a row frees its jobs. They stay its own for the stale period after their last heartbeat, which may be
-    # slightly later than that of the row.
-    return clock.now() - owner.heartbeat_at < timedelta(seconds=stale_s) + GONE

@@ -20,12 +20,11 @@ from holdfast.processes.owners import (
     cleaning_up,
     close_owner,
     dead_owners,
-    has_rival,
     is_working,
     judged,
-    later_rivals,
     living_owners,
-    owner_row,
+    rivals,
+    seen_owners,
     was_closed,
 )
 from holdfast.processes.recovery import recover_owners
@@ -171,11 +170,11 @@ def test_of_two_supervisors_of_one_execution_the_later_yields(
 ) -> None:
     first, second = (_owner(raw_db, clock, tmp_path, "supervisor") for _ in range(2))
 
-    assert not has_rival(raw_db, clock, first, folder=tmp_path)
-    assert has_rival(raw_db, clock, second, folder=tmp_path)
+    assert rivals(raw_db, clock, first, folder=tmp_path) == [second.id]
+    assert rivals(raw_db, clock, second, folder=tmp_path) == [first.id]
 
     _die(first)
-    assert not has_rival(raw_db, clock, second, folder=tmp_path)
+    assert rivals(raw_db, clock, second, folder=tmp_path) == []
     second.end()
 
 
@@ -186,18 +185,18 @@ def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(
     _die(first).unlink()
     clock.advance(121)
     [gone] = dead_owners(raw_db, clock, folder=tmp_path)
-    assert (was_closed(raw_db, first), later_rivals(raw_db, clock, first, folder=tmp_path)) == (False, [])
+    assert (was_closed(raw_db, first), rivals(raw_db, clock, first, folder=tmp_path)) == (False, [])
 
     with cleaning_up(raw_db, gone):
         close_owner(raw_db, clock, gone)
     second, other = _owner(raw_db, clock, tmp_path, "supervisor"), _owner(raw_db, clock, tmp_path, "process")
 
     assert was_closed(raw_db, first)
-    assert [one.id for one in later_rivals(raw_db, clock, first, folder=tmp_path)] == [second.id]
-    assert not has_rival(raw_db, clock, second, folder=tmp_path)
+    assert rivals(raw_db, clock, first, folder=tmp_path) == [second.id]
+    assert rivals(raw_db, clock, second, folder=tmp_path) == []
     second.end()
     other.end()
-    assert later_rivals(raw_db, clock, first, folder=tmp_path) == []
+    assert rivals(raw_db, clock, first, folder=tmp_path) == []
 
 
 def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
@@ -316,8 +315,7 @@ def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_lef
 ) -> None:
     owner = _owner(raw_db, clock, tmp_path / "theirs")
     path = owner.run.path
-    row = owner_row(raw_db, owner.id)
-    assert row is not None
+    [row] = seen_owners(raw_db, clock, kind=owner.kind, folder=tmp_path)
 
     with _another_user(tmp_path / "theirs"):
         assert is_held(path)
@@ -342,7 +340,7 @@ def test_walk_ends_the_rows_of_what_was_released(raw_db: RawDatabase, clock: Fak
 
     for expected in ([kept.id, ended.id], [kept.id]):
         asked: list[int] = []
-        count = recover_owners(raw_db, clock, folder=tmp_path, release=release, kinds=("process",))
+        count = recover_owners(raw_db, clock, folder=tmp_path, stale_s=0.0, release=release, kinds=("process",))
         assert (asked, count) == (expected, len(expected) - 1)
-    assert recover_owners(raw_db, clock, folder=tmp_path, release=lambda _owner: True) == 2
+    assert recover_owners(raw_db, clock, folder=tmp_path, stale_s=0.0) == 2
     living.end()
