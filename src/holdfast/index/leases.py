@@ -71,10 +71,7 @@ def killed_warning(count: int) -> dict[str, Any]:
 
 def revoke(tx: Transaction, warc_file_id: int) -> None:
     """Revoke the lease of a file's reader, which is rejected at its next write."""
-    tx.execute(
-        f"UPDATE index_runs SET {REVOKED} WHERE warc_file_id = ?",  # noqa: S608
-        (warc_file_id,),
-    )
+    tx.execute(f"UPDATE index_runs SET {REVOKED} WHERE warc_file_id = ?", (warc_file_id,))  # noqa: S608
 
 
 def lock_index_writes(tx: Transaction) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -51,10 +51,7 @@ class OwnerRow:
     pid: int
     run_path: Path
     """Where its run file was created; after `judged`, its current path."""
-    execution_id: int | None
-    started_at: datetime
     heartbeat_at: datetime
-    ended_at: datetime | None
     state: OwnerState = OwnerState.ALIVE
     is_silent: bool = False
     """Whether the last heartbeat is older than `GONE`."""
@@ -77,28 +74,22 @@ class OwnerRow:
         return self.state is OwnerState.AWAY
 
 
-_COLUMNS = "id, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at"
+_COLUMNS = "id, kind, host, pid, run_file, heartbeat_at"
 
 
 def _owner_row(row: Row) -> OwnerRow:
-    number, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at = row
-    return OwnerRow(
-        id=number,
-        kind=kind,
-        host=host,
-        pid=pid,
-        run_path=Path(run_file),
-        execution_id=execution_id,
-        started_at=from_micros(started_at),
-        heartbeat_at=from_micros(heartbeat_at),
-        ended_at=None if ended_at is None else from_micros(ended_at),
-    )
+    number, kind, host, pid, run_file, at = row
+    return OwnerRow(id=number, kind=kind, host=host, pid=pid, run_path=Path(run_file), heartbeat_at=from_micros(at))
 
 
-def _open_owners(raw_db: RawDatabase) -> list[OwnerRow]:
+def _open_owners(
+    raw_db: RawDatabase, clock: Clock, folder: Path, which: str = "", values: tuple[object, ...] = ()
+) -> list[OwnerRow]:
+    """Return the owners whose rows are open, with their state."""
     with raw_db.read() as tx:
-        rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
-    return [_owner_row(row) for row in rows]
+        rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL {which} ORDER BY id", values)  # noqa: S608
+    silent_since = clock.now() - GONE
+    return [judged(_owner_row(row), folder, silent_since=silent_since) for row in rows]
 
 
 def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
@@ -217,18 +208,12 @@ def _state(path: Path, host: str, *, is_silent: bool) -> OwnerState:
     return OwnerState.DEAD if path.exists() or host == socket.gethostname() else OwnerState.AWAY
 
 
-def _judged_all(clock: Clock, owners: Sequence[OwnerRow], folder: Path) -> list[OwnerRow]:
-    silent_since = clock.now() - GONE
-    return [judged(owner, folder, silent_since=silent_since) for owner in owners]
-
-
 def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[OwnerRow]:
     """Return the owners that ended without closing their rows, as far as known from here. Changes nothing.
 
     `cleaning_up` locks one of them.
     """
-    owners = _judged_all(clock, _open_owners(raw_db), folder)
-    return [owner for owner in owners if owner.state is not OwnerState.ALIVE]
+    return [owner for owner in _open_owners(raw_db, clock, folder) if owner.state is not OwnerState.ALIVE]
 
 
 @contextmanager
@@ -249,17 +234,12 @@ def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
 
 def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerRow]:
     """Return the owners of one kind, on all machines, whose rows are open. Changes nothing."""
-    return _judged_all(clock, [owner for owner in _open_owners(raw_db) if owner.kind == kind], folder)
+    return _open_owners(raw_db, clock, folder, "AND kind = ?", (kind,))
 
 
 def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerRow]:
     """Return the live owners working on an execution, in any role and on any machine, as far as known from here."""
-    with raw_db.read() as tx:
-        rows = tx.execute(
-            f"SELECT {_COLUMNS} FROM owners WHERE execution_id = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
-            (execution_id,),
-        )
-    owners = _judged_all(clock, [_owner_row(row) for row in rows], folder)
+    owners = _open_owners(raw_db, clock, folder, "AND execution_id = ?", (execution_id,))
     return [owner for owner in owners if owner.state is OwnerState.ALIVE]
 
 

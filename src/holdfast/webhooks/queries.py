@@ -44,11 +44,7 @@ def insert_deliveries(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _is_due(now: datetime) -> ColumnElement[bool]:
-    return and_(
-        WebhookDelivery.state == "pending",
-        WebhookDelivery.next_at <= now,
-        _free(now),
-    )
+    return and_(WebhookDelivery.state == "pending", WebhookDelivery.next_at <= now, _free(now))
 
 
 def _free(now: datetime, negated: str = "") -> TextClause:
