@@ -135,7 +135,6 @@ def test_waiting_run_names_its_machine_in_every_view(bed: Bed, machines: tuple[P
 
     with bed.database.read() as session:
         listed = listing.shown_job(session, first.claim.job_id)
-        assert listed is not None
         waits = waits_of(_settings(bed), clock, [listed.latest])
         assert waits == {first.execution_id: ("machine", expected)}
         latest = job_record(listed, waits).latest_execution
@@ -151,7 +150,6 @@ def test_new_run_waits_for_no_machine(bed: Bed, machines: tuple[Party, Party], c
 
     with bed.database.read() as session:
         listed = listing.shown_job(session, job_id)
-        assert listed is not None
         waits = waits_of(_settings(bed), clock, [listed.latest])
     assert [wait.code for wait in waits.values()] == ["contact"]
 

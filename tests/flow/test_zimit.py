@@ -290,7 +290,6 @@ def test_the_index_command_makes_a_job_indexed(bed: ZimitBed, capsys: pytest.Cap
 
     with bed.jobs.database.read() as session:
         listed = shown_job(session, job_id)
-    assert listed is not None
     assert (listed.admin_status, listed.latest and listed.latest.items_indexed) == ("indexed", 1)
     assert json.loads(capsys.readouterr().out)["finished"]
 

@@ -57,11 +57,11 @@ def open_for_jobs(settings: Settings) -> Iterator[tuple[Settings, Database]]:
 
 def find_job(database: Database, job_id: int) -> JobRow:
     """Return a job, whether the scheduler runs it or not; raise NotFound if it is missing."""
-    with database.read() as session:
-        found = shown_job(session, job_id, scheduled=False)
-    if found is None:
-        raise NotFound(f"there is no job {job_id}; see them with: holdfast job list")
-    return found
+    try:
+        with database.read() as session:
+            return shown_job(session, job_id, scheduled=False)
+    except JobNotFound as exc:
+        raise NotFound(f"there is no job {job_id}; see them with: holdfast job list") from exc
 
 
 def job_json(row: JobRow, waits: Mapping[int, RunWait] = MappingProxyType({})) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
-from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.routing import LazyRouter
@@ -28,9 +27,8 @@ from holdfast.jobs.admin_records import (
 )
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.specs import shown_config
-from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.listing import MAX_OFFSET, AdminState, JobRow
+from holdfast.jobs.views.listing import MAX_OFFSET, AdminState
 from holdfast.metrics import ArchiveFigures, RecordedFigures, exposition
 from holdfast.records import Operator, from_row, record
 
@@ -64,7 +62,7 @@ def admin_status_counts(session: SessionDep) -> AdminCounts:
 @jobs_router.get("/{id}", Permission.WATCH, errors=(404,), name="admin_job")
 def show_admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> AdminJobDetail:
     """Return one job with the configuration and figures of its newest run."""
-    row = _job(session, id)
+    row = listing.shown_job(session, id, scheduled=False)
     config = shown_config(row.job, row.source, delay_s=archive.settings.politeness.delay_s)
     if row.latest is None:
         return admin_detail(row, (0, 0), Counts(), config=config, stats={})
@@ -76,17 +74,10 @@ def show_admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> Admin
     return admin_detail(row, files, counts, config=config, stats=run.metrics, index_progress=progress)
 
 
-def _job(session: Session, job_id: int) -> JobRow:
-    found = listing.shown_job(session, job_id, scheduled=False)
-    if found is None:
-        raise JobNotFound
-    return found
-
-
 @jobs_router.get("/{id}/snapshots", Permission.WATCH, errors=(404,))
 def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offset: Offset = 0) -> list[AdminSnapshot]:
     """Return the page captures that a job made, its newest run first."""
-    _job(session, id)
+    listing.shown_job(session, id, scheduled=False)
     return [
         from_row(AdminSnapshot, row, capture_timestamp=row.captured_at, status_code=row.status)
         for row in captured_by(session, job_id=id, limit=limit, offset=offset)

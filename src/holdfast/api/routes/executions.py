@@ -17,7 +17,7 @@ from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, Ru
 from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.heavy import Streamed, heavily, heavy_result
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
-from holdfast.api.routes.jobs import ExecutionId, JobId, Limit, Offset, shown
+from holdfast.api.routes.jobs import ExecutionId, JobId, Limit, Offset
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.lists import decode_ints, encode_cursor
@@ -41,7 +41,6 @@ from holdfast.jobs.execution_queries import executions_of
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.records import LogList, LogView, log_entry, log_key, log_record
 from holdfast.jobs.specs import JobRefused
-from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.jobs.views.run_report import RunReport, csv_pieces, run_urls
@@ -179,7 +178,7 @@ Count = Annotated[int, Query(ge=1, le=_LINES, description="Lines of one answer."
 @logs_router.get("/api/v1/jobs/{id}/logs", Permission.WATCH, errors=(404,))
 def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> LogList:
     """Return the runs of a job that have a log, newest first."""
-    shown(session, id)
+    listing.shown_job(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
     newest = listing.numbered_execution(session, job_id=id, number=None)
@@ -196,8 +195,7 @@ def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offse
 
 def _run(session: Session, job_id: int, which: str) -> Execution:
     """Return a run by number or `latest`; raise JobRefused if it is neither, NotFound if there is no such run."""
-    if listing.shown_job(session, job_id, scheduled=False) is None:
-        raise JobNotFound
+    listing.shown_job(session, job_id, scheduled=False)
     # A number that no column can store would be a database error instead of a bad request.
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")

@@ -46,16 +46,16 @@ from holdfast.jobs.slots import (
 )
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import JobNotFound, locked_both
+from holdfast.jobs.store import locked_both
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,
     MAX_OFFSET,
     JobFilter,
-    JobRow,
     SchedulerMetrics,
     bounded_limit,
     count_metrics,
+    shown_job,
     sort_word,
 )
 from holdfast.jobs.waiting import waits_of
@@ -186,7 +186,7 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUp
 
 
 def _made(session: Session, done: Upserted) -> JobUpserted:
-    return upserted_record(shown(session, done.job.id), created=done.created, warnings=done.warnings)
+    return upserted_record(shown_job(session, done.job.id), created=done.created, warnings=done.warnings)
 
 
 @router.get("/api/v1/jobs/status-counts", Permission.WATCH, errors=(404,), responses=_COUNTED)
@@ -199,17 +199,9 @@ def job_status_counts(session: SessionDep) -> dict[str, int]:
 @router.get("/api/v1/jobs/{id}", Permission.WATCH, errors=(404,))
 def job_detail(archive: ArchiveDep, session: SessionDep, id: JobId) -> JobRecord:
     """Return one job; what its latest run counts while it runs is a few seconds old."""
-    found = shown(session, id)
+    found = shown_job(session, id)
     counts = listing.counts_of(session, found.latest) if found.latest else None
     return job_record(found, waits_of(archive.settings, archive.clock, [found.latest]), counts)
-
-
-def shown(session: Session, job_id: int) -> JobRow:
-    """Return a job; raise JobNotFound if it is missing, or if the scheduler does not run it."""
-    found = listing.shown_job(session, job_id)
-    if found is None:
-        raise JobNotFound
-    return found
 
 
 @router.put("/api/v1/jobs/{id}", Permission.OPERATE, errors=(404, 413, 415))
@@ -266,10 +258,10 @@ def cancel_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
 def retry_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
     """Retry a failed job immediately, with all its retries; if only indexing failed, only that is repeated."""
     with admin.write() as session:
-        shown(session, id)
+        shown_job(session, id)
         if not reset_index(session, admin.clock, id):
             _act(admin, session, id, JobAction.RETRY)
-        return job_record(shown(session, id))
+        return job_record(shown_job(session, id))
 
 
 # Possible actions for a job in each state, named when another one was requested.
@@ -290,7 +282,7 @@ def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) ->
     try:
         admin.actions.act(session, job_id, action)
     except IllegalTransition as exc:
-        latest = shown(session, job_id).latest
+        latest = shown_job(session, job_id).latest
         if latest is not None and latest.paused_at is not None:
             raise exc.with_hint("its run is paused; let that go on with POST /api/admin/crawls/resume") from exc
         raise exc.with_hint(_NEXT[exc.state].format(id=job_id)) from exc
@@ -299,7 +291,7 @@ def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) ->
 def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobRecord:
     with admin.write() as session:
         _act(admin, session, job_id, action)
-        return job_record(shown(session, job_id))
+        return job_record(shown_job(session, job_id))
 
 
 @router.post("/api/v2/jobs/{id}/force-run", Permission.OPERATE, errors=(404, 413, 415), status_code=202)
@@ -313,7 +305,7 @@ def force_run(admin: AdminWriteDep, id: JobId) -> ForceRun:
 @router.get("/api/v1/jobs/{id}/stats", Permission.WATCH, errors=(404,))
 def job_stats(session: SessionDep, id: JobId) -> JobStats:
     """Return figures of a job's history."""
-    return stats_record(shown(session, id).job)
+    return stats_record(shown_job(session, id).job)
 
 
 _EVENTS = 1000
@@ -325,7 +317,7 @@ def job_executions(
     archive: ArchiveDep, session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0
 ) -> ExecutionList:
     """Return a job's runs, newest first."""
-    shown(session, id)
+    shown_job(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
     waits = waits_of(archive.settings, archive.clock, rows)

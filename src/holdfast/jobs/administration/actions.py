@@ -350,17 +350,14 @@ class Retried(StrEnum):
 
 def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> Retried:
     """Run a failed job again, or rebuild an index that failed; raise NotRetryable otherwise."""
-    job = locked_job(session, job_id)
-    if job is None:
-        raise JobNotFound
     if reset_index(session, clock, job_id):
         return Retried.INDEX_RESET
-    word = admin_status_of(session, job_id)
-    if job.state is None or word != "failed":
-        hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""
-        raise NotRetryable(job.id, word, hint)
-    _tell(session, clock, "job.retried", job.id)
-    actions.act(session, job.id, JobAction.RETRY)
+    shown = shown_job(session, job_id, scheduled=False)
+    if shown.job.state is None or shown.admin_status != "failed":
+        hint = "; the same `holdfast crawl` command resumes it" if shown.job.state is None else ""
+        raise NotRetryable(job_id, shown.admin_status, hint)
+    _tell(session, clock, "job.retried", job_id)
+    actions.act(session, job_id, JobAction.RETRY)
     return Retried.QUEUED
 
 
@@ -371,19 +368,11 @@ def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
         raise JobNotFound
     newest = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
     latest = session.scalars(newest.with_for_update()).one_or_none()
-    if latest is None or admin_status_of(session, job_id) != "index_failed":
+    if latest is None or shown_job(session, job_id, scheduled=False).admin_status != "index_failed":
         return False
     _tell(session, clock, "job.index_reset", job_id, execution=latest.id)
     ask_again(session, latest.id, now=clock.now())
     return True
-
-
-def admin_status_of(session: Session, job_id: int) -> str:
-    """Return a job's status as `/api/admin/jobs` spells it, scheduled or not; raise JobNotFound."""
-    shown = shown_job(session, job_id, scheduled=False)
-    if shown is None:
-        raise JobNotFound
-    return shown.admin_status
 
 
 @record
@@ -454,7 +443,7 @@ def patch_zimit(
     Raise JobNotFound, NotPatchable for a job that is not pending, or the error that `check` raises.
     """
     job, source = locked_both(session, job_id)
-    word = admin_status_of(session, job.id)
+    word = shown_job(session, job.id, scheduled=False).admin_status
     # A running tool has already read its options: the stored ones would differ from those it uses.
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)

@@ -14,7 +14,7 @@ from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, Wa
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
-from holdfast.jobs.store import of_source
+from holdfast.jobs.store import JobNotFound, of_source
 from holdfast.records import Operator, record
 from holdfast.types import FAILURES
 from holdfast.withdrawals.visibility import visible_source
@@ -222,13 +222,15 @@ def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Exe
     return {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(ids)).options(*light))}
 
 
-def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> JobRow | None:
-    """Return one job that is not deleted; `scheduled` excludes ad-hoc crawls and imports."""
+def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> JobRow:
+    """Return one job; raise JobNotFound. `scheduled` excludes ad-hoc crawls and imports."""
     where = [Job.id == job_id, Job.deleted_at.is_(None)]
     if scheduled:
         where.append(Job.state.is_not(None))
     rows = _rows(session, select(Job, Source).join(Source).where(*where), 1, 0)
-    return _with_latest(session, rows)[0] if rows else None
+    if not rows:
+        raise JobNotFound
+    return _with_latest(session, rows)[0]
 
 
 def state_counts(session: Session) -> dict[str, int]:
