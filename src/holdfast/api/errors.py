@@ -24,7 +24,7 @@ from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, DatabaseReadOnly, is_driver_error
 from holdfast.db.schema import SCHEMA, schema_of
-from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable, without_folders
+from holdfast.errors import HoldfastError, Invalid, NotPermitted, Unavailable, without_folders
 from holdfast.wiring.server import TooManyConnections
 
 
@@ -158,14 +158,6 @@ class AdminTokenMissing(HoldfastError):
 
     code = "admin_token_missing"
     sentence = summary = "Admin token not configured for this environment"
-
-
-class ExecutionNotFound(NotFound):
-    """The run does not exist, or the job has no run with this number."""
-
-    code = "execution_not_found"
-    summary = "Execution not found"
-    sentence = "Execution not found; see a job's at GET /api/v1/jobs/{id}/executions"
 
 
 class UnknownParameter(Invalid):

@@ -15,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from holdfast import log
-from holdfast.api.errors import ExecutionNotFound
 from holdfast.clock import Clock
 from holdfast.db import connect
 from holdfast.db.engine import Database, moment_in, server_clock, take_time
@@ -26,6 +25,7 @@ from holdfast.index import capture_queries
 from holdfast.index.capture_queries import RepresentativeCaptures, SourceTotal
 from holdfast.index.stored_files import kept_by_source
 from holdfast.jobs.schedule_queries import last_scheduled_at
+from holdfast.jobs.store import ExecutionNotFound
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, execution, scanned_storage
 from holdfast.jobs.views.recorded import CrawlTotals, active_workers, crawl_totals, read_recorded
 from holdfast.jobs.views.run_report import RunReport, run_report

@@ -45,6 +45,14 @@ class JobNotFound(NotFound):
         super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
+class ExecutionNotFound(NotFound):
+    """The run does not exist, or the job has no run with this number."""
+
+    code = "execution_not_found"
+    summary = "Execution not found"
+    sentence = "Execution not found; see a job's at GET /api/v1/jobs/{id}/executions"
+
+
 class IntervalRefused(Invalid):
     """Not a valid interval for a job."""
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import QueuePool
 from sqlalchemy.orm import Session
 
-from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.figures import CountCache, RunReports
 from holdfast.db.models import Execution
+from holdfast.jobs.store import ExecutionNotFound
 from holdfast.jobs.views.run_report import RunReport, run_report
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive

@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, RunReportsDep, SessionDep
-from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.heavy import Streamed, heavily, heavy_result
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId, JobId, Limit, Offset
@@ -41,6 +40,7 @@ from holdfast.jobs.execution_queries import executions_of
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.records import LogList, LogView, log_entry, log_key, log_record
 from holdfast.jobs.specs import JobRefused
+from holdfast.jobs.store import ExecutionNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.jobs.views.run_report import RunReport, csv_pieces, run_urls
@@ -121,14 +121,7 @@ def requeue_failed_pages(
 @router.get("/api/v1/executions/{id}/exclusions", Permission.WATCH, errors=(404,))
 def list_exclusions(session: SessionDep, id: ExecutionId) -> RunExclusions:
     """Return a run's exclusion patterns, and whether more can be added now."""
-    return _exclusions(session, id)
-
-
-def _exclusions(session: Session, execution_id: int) -> RunExclusions:
-    found = run_exclusions(session, execution_id)
-    if found is None:
-        raise ExecutionNotFound
-    return found
+    return run_exclusions(session, id)
 
 
 class ExclusionsForm(RequestForm, example={"rules": ["/calendar/"]}):
@@ -145,10 +138,7 @@ def preview_exclusions(archive: ArchiveDep, session: SessionDep, id: ExecutionId
 
     Checks 50,000 URLs at most, and says whether those were all.
     """
-    found = matched_urls(session, id, form.rules, goes_on=within(archive.clock, _PREVIEW_S))
-    if found is None:
-        raise ExecutionNotFound
-    return found
+    return matched_urls(session, id, form.rules, goes_on=within(archive.clock, _PREVIEW_S))
 
 
 @router.put("/api/v1/executions/{id}/exclusions", Permission.OPERATE, errors=(404, 413, 415))
@@ -158,7 +148,7 @@ def set_exclusions(archive: ArchiveDep, frontier: FrontierDep, id: ExecutionId, 
     The crawl applies them within a second; matching queued pages are not fetched. 400 if it is not running.
     """
     with archive.database.read() as session:
-        before = _exclusions(session, id)
+        before = run_exclusions(session, id)
     with frontier.open() as runtime:
         return exclude_from_run(runtime.raw_db, runtime.clock, before, form.rules)
 

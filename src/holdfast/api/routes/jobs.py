@@ -10,7 +10,6 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, JobServiceDep, SessionDep, WriteTurnsDep
-from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.source_config import SourceConfiguration
@@ -46,7 +45,7 @@ from holdfast.jobs.slots import (
 )
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import locked_both
+from holdfast.jobs.store import ExecutionNotFound, locked_both
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,

@@ -15,10 +15,12 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.audit_events import append_event
+from holdfast.db.models import Execution
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.frontier.attempts import UrlFilter, UrlStatus, each_url
 from holdfast.jobs import execution_queries
+from holdfast.jobs.store import ExecutionNotFound
 from holdfast.jobs.views.listing import execution
 from holdfast.records import Operator, record
 from holdfast.sources.plan import stored_plan
@@ -79,10 +81,9 @@ class MatchedUrls:
     samples: Operator[list[str]]
 
 
-def run_exclusions(session: Session, execution_id: int) -> RunExclusions | None:
-    row = execution(session, execution_id)
-    if row is None:
-        return None
+def run_exclusions(session: Session, execution_id: int) -> RunExclusions:
+    """Return the exclude patterns of a run; raise ExecutionNotFound."""
+    row = _run(session, execution_id)
     config = row.config
     return RunExclusions(
         execution_id=row.id,
@@ -92,6 +93,13 @@ def run_exclusions(session: Session, execution_id: int) -> RunExclusions | None:
     )
 
 
+def _run(session: Session, execution_id: int) -> Execution:
+    row = execution(session, execution_id)
+    if row is None:
+        raise ExecutionNotFound
+    return row
+
+
 def _is_ours(config: Mapping[str, Any]) -> bool:
     """Return whether a run's row has a plan of our own crawler; zimit's has seeds, too, but no plan."""
     return bool(config.get("seeds") and config.get("contact"))
@@ -99,14 +107,12 @@ def _is_ours(config: Mapping[str, Any]) -> bool:
 
 def matched_urls(
     session: Session, execution_id: int, rules: Sequence[str], *, goes_on: Callable[[], bool]
-) -> MatchedUrls | None:
-    """Count the queued URLs of a run that match these rules; None if the run is missing.
+) -> MatchedUrls:
+    """Count the queued URLs of a run that match these rules; raise ExecutionNotFound.
 
     Stops when `goes_on` returns False, or after 50,000 URLs.
     """
-    row = execution(session, execution_id)
-    if row is None:
-        return None
+    row = _run(session, execution_id)
     patterns, policy = _compiled(rules), stored_plan(row.config).normalisation() if _is_ours(row.config) else None
     matching = looked_at = 0
     samples: list[str] = []
