@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import JobRow
 from holdfast.records import Operator, from_row, record
-
-A = TypeVar("A", bound="AdminJob")
 
 
 @record
@@ -128,17 +126,13 @@ class AdminSnapshot:
 
 def admin_job(row: JobRow, files: tuple[int, int]) -> AdminJob:
     """Convert a job to the older names; `files` are the number of its WARC files and their total size."""
-    return _admin_job(AdminJob, row, files)
-
-
-def _admin_job(cls: type[A], row: JobRow, files: tuple[int, int], **given: Any) -> A:
     job, run = row.job, row.latest
     queued_at = run and (run.queued_at or run.created_at)
     scanned = run and (run.storage or {}).get("scanned_at")
     # A waiting job shows when it will be queued; one that ran shows when that run was queued.
     waits = row.admin_status in ("queued", "retryable")
     return from_row(
-        cls,
+        AdminJob,
         job,
         execution_id=run and run.id,
         source_code=row.source.code,
@@ -158,7 +152,6 @@ def _admin_job(cls: type[A], row: JobRow, files: tuple[int, int], **given: Any) 
         warc_bytes_total=files[1],
         indexed_page_count=run.items_indexed if run else 0,
         storage_scanned_at=datetime.fromisoformat(scanned) if scanned else None,
-        **given,
     )
 
 
@@ -174,10 +167,9 @@ def admin_detail(
     """Convert a job to the older names, in full; `stats` are the newest that its crawl wrote."""
     run = row.latest
     storage, artifacts = (run and run.storage) or {}, (run and run.artifacts) or {}
-    return _admin_job(
+    return from_row(
         AdminJobDetail,
-        row,
-        files,
+        admin_job(row, files),
         output_dir=(run and run.output_dir) or None,
         crawler_stage=run and run.stage,
         pages_crawled=counts.items_crawled,

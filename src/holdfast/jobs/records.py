@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from holdfast.db.models import Execution, Job, LogLine
 from holdfast.jobs.endings import Counts, ending_word, rule_of, sentence_of
@@ -17,8 +17,6 @@ from holdfast.records import Operator, from_row, record
 from holdfast.sources.schedule import words_of
 
 _MB: Final = 1024 * 1024
-E = TypeVar("E", bound="ExecutionRecord")
-J = TypeVar("J", bound="JobRecord")
 Configuration = Annotated[dict[str, Any], "SourceConfiguration"]
 
 
@@ -324,17 +322,9 @@ def job_record(
     """Return the record of a job; `waits` holds the reasons of queued executions (`waiting.waits_of`), `counts` those
     of its latest execution if they are newer than its row.
     """
-    return _job(JobRecord, row, waits, counts)
-
-
-def upserted_record(row: JobRow, *, created: bool, warnings: Sequence[str]) -> JobUpserted:
-    return _job(JobUpserted, row, {}, None, created=created, warnings=list(warnings))
-
-
-def _job(cls: type[J], row: JobRow, waits: Mapping[int, RunWait], counts: Counts | None, **given: Any) -> J:
     job, latest = row.job, row.latest
     return from_row(
-        cls,
+        JobRecord,
         job,
         source_code=row.source.code,
         source_name=row.source.name,
@@ -342,35 +332,26 @@ def _job(cls: type[J], row: JobRow, waits: Mapping[int, RunWait], counts: Counts
         schedule=words_of(schedule_of_job(job)),
         is_paused=job.state == "paused",
         failure_count=job.failed_runs,
-        started_at=latest.started_at if latest else None,
-        completed_at=latest.finished_at if latest else None,
+        started_at=latest and latest.started_at,
+        completed_at=latest and latest.finished_at,
         metadata=job.details,
-        run_may=_run_may(row, latest) if latest else None,
-        latest_execution=execution_record(latest, counts, waits.get(latest.id)) if latest else None,
-        **given,
+        run_may=latest
+        and may_wait(job, latest, is_own=is_own_run(job.kind, latest.config, job.config, row.source.config)),
+        latest_execution=latest and execution_record(latest, counts, waits.get(latest.id)),
     )
-
-
-def _run_may(row: JobRow, latest: Execution) -> str | None:
-    is_own = is_own_run(row.job.kind, latest.config, row.job.config, row.source.config)
-    return may_wait(row.job, latest, is_own=is_own)
-
-
-def execution_record(run: Execution, counts: Counts | None = None, wait: RunWait | None = None) -> ExecutionRecord:
-    """Return an execution without stack and metrics; `counts` are newer ones, `wait` is the reason if it is queued."""
-    return _execution(ExecutionRecord, run, counts, wait)
 
 
 def detailed_execution(run: Execution, counts: Counts | None = None, wait: RunWait | None = None) -> ExecutionDetail:
     metrics = {"crawl_metrics": run.metrics} if run.metrics else {}
-    return _execution(ExecutionDetail, run, counts, wait, stack_trace=run.stack, metadata=metrics)
+    return from_row(ExecutionDetail, execution_record(run, counts, wait), stack_trace=run.stack, metadata=metrics)
 
 
-def _execution(cls: type[E], run: Execution, counts: Counts | None, wait: RunWait | None, **given: Any) -> E:
+def execution_record(run: Execution, counts: Counts | None, wait: RunWait | None) -> ExecutionRecord:
+    """Return an execution without stack and metrics; `counts` are newer ones, `wait` is the reason if it is queued."""
     memory, is_over = run.peak_memory_bytes, run.state not in ("queued", "running")
     items = counts or run
     return from_row(
-        cls,
+        ExecutionRecord,
         run,
         ending=ending_word(run.state, run.reason),
         sentence=sentence_of(run.state, run.reason, run.shortfalls) if is_over else wait and wait.sentence,
@@ -387,7 +368,6 @@ def _execution(cls: type[E], run: Execution, counts: Counts | None, wait: RunWai
         log_object_key=log_key(run),
         log_size_bytes=run.log_bytes,
         log_dropped_lines=run.log_dropped,
-        **given,
     )
 
 

@@ -32,7 +32,6 @@ from holdfast.jobs.records import (
     detailed_execution,
     job_record,
     stats_record,
-    upserted_record,
 )
 from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.slots import (
@@ -58,6 +57,7 @@ from holdfast.jobs.views.listing import (
     sort_word,
 )
 from holdfast.jobs.waiting import waits_of
+from holdfast.records import from_row
 from holdfast.sources.schedule import read_schedule
 
 router = LazyRouter(tags=["jobs"])
@@ -185,7 +185,8 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUp
 
 
 def _made(session: Session, done: Upserted) -> JobUpserted:
-    return upserted_record(shown_job(session, done.job.id), created=done.created, warnings=done.warnings)
+    made = job_record(shown_job(session, done.job.id))
+    return from_row(JobUpserted, made, created=done.created, warnings=list(done.warnings))
 
 
 @router.get("/api/v1/jobs/status-counts", Permission.WATCH, errors=(404,), responses=_COUNTED)
