@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -19,7 +18,7 @@ from holdfast.frontier.explain_sources import NextRun, NextRuns
 from holdfast.jobs.specs import planned_config
 from holdfast.jobs.states import State
 from holdfast.jobs.store import backend_of
-from holdfast.jobs.views.listing import latest_executions
+from holdfast.jobs.views.listing import JobRow, latest_executions
 from holdfast.sources.plan import CrawlDefaults, CrawlPlan, crawl_plan, stored_plan
 from holdfast.urls import parse_seed
 
@@ -27,11 +26,6 @@ _MAY_RUN = (State.PENDING, State.SCHEDULED, State.RUNNING, State.PAUSED)
 # Jobs that may run, of 200 sources: each has one or a few.
 _JOBS = 500
 _AT_WORK = ("queued", "running")
-
-
-class JobOfSource(NamedTuple):
-    job: Job
-    latest: Execution | None
 
 
 def next_runs(session: Session, source_ids: Sequence[int], settings: Settings, now: datetime) -> Iterator[NextRuns]:
@@ -48,11 +42,11 @@ def next_runs(session: Session, source_ids: Sequence[int], settings: Settings, n
             job_id,
             problem,
             backend=backend_of("crawl", config, source.config),
-            runs=[_next_run(one, source.code, now) for one in own if one.job.kind != "feed"],
+            runs=[_next_run(one, now) for one in own if one.job.kind != "feed"],
         )
 
 
-def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobOfSource]]:
+def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobRow]]:
     """Return the runnable jobs of these sources, plus each source's newest job and newest crawl job.
 
     Newest first, each with its newest execution. A source has a finished job for each crawl ever started.
@@ -72,15 +66,15 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
     )
     numbers = [number for number in chosen if number is not None]
     latest = latest_executions(session, numbers)
-    found: dict[int, list[JobOfSource]] = {}
-    for job in session.scalars(select(Job).where(Job.id.in_(numbers)).order_by(Job.id.desc())):
-        assert job.source_id is not None
-        found.setdefault(job.source_id, []).append(JobOfSource(job, latest.get(job.id)))
+    found: dict[int, list[JobRow]] = {}
+    rows = session.execute(select(Job, Source).join(Source).where(Job.id.in_(numbers)).order_by(Job.id.desc()))
+    for job, source in rows:
+        found.setdefault(source.id, []).append(JobRow(job, source, latest.get(job.id)))
     return found
 
 
 def _rules_of(
-    source: Source, jobs: list[JobOfSource], settings: Settings
+    source: Source, jobs: list[JobRow], settings: Settings
 ) -> tuple[CrawlPlan | None, int | None, str | None]:
     """Return the plan of a source's next run (of its crawl job, its newest job, or by default), the id of that job,
     and, without a plan, the reason.
@@ -115,8 +109,8 @@ def _readable(plan: CrawlPlan, landing: tuple[str, ...]) -> Iterator[str]:
         yield place
 
 
-def _next_run(found: JobOfSource, code: str, now: datetime) -> NextRun:
-    job, latest = found.job, found.latest
+def _next_run(found: JobRow, now: datetime) -> NextRun:
+    job, latest, code = found.job, found.latest, found.source.code
     facts: dict[str, object] = {"source": code, "job": job.id}
     if latest is None or latest.state not in _AT_WORK:
         return NextRun(_waiting(job, latest, code, now, facts), None)
