@@ -166,7 +166,7 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
         # Read before the write transaction: this reads some hundred rows.
         found = judge(
             last_minutes(session, now=now, minutes=MINUTES),
-            open_workers(session, kinds=WORKER_KINDS),
+            open_workers(session),
             running_jobs(session),
             now=now,
         )
@@ -248,10 +248,10 @@ def drop_resolved(session: Session, *, before: datetime, limit: int = 500) -> in
     return len(session.scalars(gone.execution_options(synchronize_session=False)).all())
 
 
-def open_workers(session: Session, *, kinds: Sequence[str]) -> list[Owner]:
-    """Return the workers whose rows are open, the longest silent first."""
-    query = select(Owner).where(Owner.ended_at.is_(None), Owner.kind.in_(kinds))
-    return list(session.scalars(query.order_by(Owner.heartbeat_at, Owner.id)))
+def open_workers(session: Session) -> list[Owner]:
+    """Return the workers whose rows are open, oldest first; a killed worker never reports its end."""
+    query = select(Owner).where(Owner.ended_at.is_(None), Owner.kind.in_(WORKER_KINDS))
+    return list(session.scalars(query.order_by(Owner.id)))
 
 
 def running_jobs(session: Session) -> list[tuple[int, str, datetime]]:

@@ -148,13 +148,16 @@ class ExecutionRow(NamedTuple):
     paused_by: str | None
     paused_seconds: float
     """Total length of earlier pauses."""
+    items_crawled: int
+    """Pages that it reported itself: the only count if no process of ours has totals (zimit)."""
 
 
 _EXECUTION = """
 SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
        e.run_seconds, e.shortfalls, e.error, coalesce(e.frontier_id, e.id),
        CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END,
-       j.lock_acquired_at, j.lock_heartbeat_at, e.paused_at, e.paused_by, e.paused_seconds
+       j.lock_acquired_at, j.lock_heartbeat_at, e.paused_at, e.paused_by, e.paused_seconds,
+       e.items_crawled
   FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
 
 
@@ -189,12 +192,6 @@ def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
         (execution_id, execution_id),
     )
     return [int(row[0]) for row in rows]
-
-
-def crawled_of(tx: Transaction, *, execution_id: int) -> int:
-    """Return the pages that an execution reported itself: the only count if no process of ours has totals (zimit)."""
-    rows = tx.execute("SELECT items_crawled FROM executions WHERE id = ?", (execution_id,))
-    return int(rows[0][0] or 0) if rows else 0
 
 
 @record

@@ -16,7 +16,7 @@ from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Domain, ExecutionCount, Owner, Page, PageCrawl, Queue
 from holdfast.jobs.alerts import MINUTES, AlertName, firing, open_workers, running_jobs
 from holdfast.metrics import RecordedCrawls
-from holdfast.processes.owners import GONE, WORKER_KINDS
+from holdfast.processes.owners import GONE
 from holdfast.series.counting import COUNTED, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, queue_length, series_totals
 from holdfast.types import FAILURES
@@ -28,7 +28,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
     totals, minutes = series_totals(session), last_minutes(session, now=now, minutes=MINUTES)
     well = sum(point.counts["success"] for point in minutes)
     badly = sum(failures_of(point.counts) for point in minutes)
-    workers, runs = open_workers(session, kinds=WORKER_KINDS), running_jobs(session)
+    workers, runs = open_workers(session), running_jobs(session)
     fires = {row.name for row in firing(session)}
     states = session.execute(
         select(Domain.circuit_state, func.count())
@@ -128,12 +128,6 @@ def _of_domain(domain_id: Any) -> ColumnElement[bool]:
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
-    """Return the workers with a recent heartbeat, oldest first; a killed worker never reports its end."""
+    """Return the workers with a recent heartbeat, oldest first."""
     fresh = moment_in(session, server_clock(clock)) - GONE
-    return list(
-        session.scalars(
-            select(Owner)
-            .where(Owner.ended_at.is_(None), Owner.kind.in_(WORKER_KINDS), Owner.heartbeat_at >= fresh)
-            .order_by(Owner.id)
-        )
-    )
+    return [owner for owner in open_workers(session) if owner.heartbeat_at >= fresh]

@@ -127,7 +127,6 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         now = to_micros(clock.now())
         away = frontier_queries.waiting_unreachable(tx, execution_id=execution.frontier_id, now=now) if is_live else []
         paused = frontier_queries.waiting_paused(tx, execution_id=execution.frontier_id) if is_live else []
-        reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
         imported = None if written else execution_queries.imported_of(tx, execution_id=execution_id)
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
     counts = [totals for _, _, totals in written]
@@ -149,7 +148,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         output_dir=Path(execution.output_dir),
         run_seconds=round(_run_seconds(execution, clock.now()), 3),
         queue=queue,
-        pages=_sum(counts, "pages") or reported,
+        pages=_sum(counts, "pages") if written else execution.items_crawled,
         requests=_sum(counts, "requests"),
         bytes=_sum(counts, "bytes"),
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
