@@ -147,8 +147,15 @@ def job_config(job: Job, source: Source) -> SourceConfig:
 
 def effective_config(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
     """Return the effective configuration of a job; raise JobRefused, or the error of `check`."""
+    return checked_config(source, job.config, start=job.url if job.url_given else None, check=check)
+
+
+def checked_config(
+    source: Source, overrides: Mapping[str, Any], *, start: str | None, check: BackendCheck | None
+) -> SourceConfig:
+    """Return `planned_config`; raise JobRefused, or the error of `check`."""
     try:
-        made = job_config(job, source)
+        made = planned_config(source, overrides, start=start)
     except SourceRefused as exc:
         raise JobRefused(f"config.{exc.field}", exc.reason) from exc
     if check is not None:

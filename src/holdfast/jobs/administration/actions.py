@@ -35,6 +35,7 @@ from holdfast.jobs.specs import (
     JobSpec,
     ScheduleKept,
     check_uncapped,
+    checked_config,
     effective_config,
     planned_config,
 )
@@ -205,13 +206,7 @@ class JobActions:
         return source, self._config(source, spec)
 
     def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
-        try:
-            config = planned_config(source, spec.config, start=spec.url)
-        except SourceRefused as exc:
-            raise JobRefused(f"config.{exc.field}", exc.reason) from exc
-        if self._backend_check is not None:
-            self._backend_check(config)
-        return config
+        return checked_config(source, spec.config, start=spec.url, check=self._backend_check)
 
     def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, *, kind: str) -> Job:
         now = self._clock.now()
