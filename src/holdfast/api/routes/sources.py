@@ -39,13 +39,12 @@ from holdfast.index.capture_queries import (
 )
 from holdfast.jobs.administration.source_jobs import (
     add_source,
-    disable_source,
-    enable_source,
     file_entries,
     plan_source,
     replace_source,
     source_record,
     source_records,
+    switch_source,
     take_in_sources,
 )
 from holdfast.jobs.administration.source_preview import MOST_URLS, SourcePreview, preview_source
@@ -476,7 +475,7 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Sour
         if changes:
             registry.edit(session, admin.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
-            _switch(admin, session, source, enabled=form.enabled)
+            switch_source(session, admin.clock, admin.actions, source.code, enabled=form.enabled)
         plan_source(session, admin.clock, admin.actions, source.code, form.schedule or None)
         return _checked(session, admin, source) if "config" in changes else source_record(session, source)
 
@@ -489,14 +488,8 @@ def _checked(session: Session, admin: AdminWrite, source: Source) -> SourceRecor
 def _switched(admin: AdminWrite, source_id: int, *, enabled: bool) -> SwitchedSource:
     with admin.write() as session:
         source = _managed_source(session, source_id)
-        count = _switch(admin, session, source, enabled=enabled)
+        count = switch_source(session, admin.clock, admin.actions, source.code, enabled=enabled)
         return from_row(SwitchedSource, source_record(session, source), jobs=count)
-
-
-def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
-    if enabled:
-        return enable_source(session, admin.clock, admin.actions, source.code)
-    return disable_source(session, admin.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", Permission.OPERATE, errors=(404, 413, 415))

@@ -22,6 +22,7 @@ from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause, may_go_on, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import is_own_run, locked_execution, of_source
+from holdfast.jobs.views.listing import numbered_execution
 from holdfast.records import Operator, record
 
 
@@ -70,7 +71,8 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     A stopped run has ended: the next run of its job continues with its queue as soon as a worker is free.
     """
     job, execution = _locked(session, execution_id)
-    if _is_newest(session, execution) and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
+    newest = numbered_execution(session, job_id=job.id, number=None)
+    if newest is execution and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
         return _go_on(session, clock, job, execution)
     # Allow this for a tool's run, too: a paused run can always be resumed.
     _check(execution)
@@ -91,11 +93,6 @@ def _is_own(session: Session, job: Job, execution: Execution) -> bool:
         return True
     source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
     return is_own_run(job.kind, execution.config, job.config, source.config)
-
-
-def _is_newest(session: Session, execution: Execution) -> bool:
-    newest = select(Execution.id).where(Execution.job_id == execution.job_id).order_by(Execution.number.desc()).limit(1)
-    return session.scalar(newest) == execution.id
 
 
 def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> PausedRun:

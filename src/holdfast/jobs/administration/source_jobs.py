@@ -183,7 +183,7 @@ def take_in_sources(
     done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
-            _switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
+            switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
         plan_source(session, clock, actions, spec.code, spec.schedule)
     return replace(
         done,
@@ -207,7 +207,7 @@ def replace_source(session: Session, clock: Clock, actions: JobActions, spec: re
     before = source_to_edit(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
-        _switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
+        switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
     plan_source(session, clock, actions, spec.code, spec.schedule)
 
 
@@ -247,7 +247,7 @@ def file_entries(session: Session, codes: Sequence[str] = ()) -> list[dict[str, 
     return entries
 
 
-def _switch_source(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> int:
+def switch_source(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> int:
     """Enable or disable a source and its jobs; return how many that concerns. Raise SourceNotFound."""
     if enabled:
         return enable_source(session, clock, actions, code)
