@@ -13,6 +13,7 @@ from sqlalchemy import Connection, event, insert, text
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs import schedule_queries
+from holdfast.operations.queries import unfinished_operations
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 JOBS = 3000
@@ -73,12 +74,14 @@ def _plans(database: Database, ask: Any) -> str:
             lambda session: schedule_queries.lock_next(session, now=NOW),
             "ix_executions_queued",
         ),
+        (lambda session: schedule_queries.next_queued(session, now=NOW, operations=True), "uq_jobs_operation"),
+        (unfinished_operations, "uq_jobs_operation"),
         (
             lambda session: schedule_queries.stale_ids(session, schedule_queries.stale_locks(NOW), limit=1),
             "ix_jobs_locked",
         ),
     ],
-    ids=["anything_due", "claim_due", "next_queued", "lock_next", "stale"],
+    ids=["anything_due", "claim_due", "next_queued", "lock_next", "next_operation", "unfinished_operations", "stale"],
 )
 def test_a_question_of_the_scheduler_goes_by_its_index(database: Database, ask: Any, index: str) -> None:
     plans = _plans(database, ask)

@@ -17,7 +17,7 @@ from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCr
 from holdfast.db.models.base import Moment
 from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
-from holdfast.jobs.store import is_open_operation
+from holdfast.jobs.store import open_operations
 from holdfast.processes.leases import has_ended
 from holdfast.records import Operator, record
 
@@ -153,7 +153,7 @@ def _queued(
     )
     query = query if job_id is None else query.where(Job.id == job_id)
     if operations:
-        query = query.where(is_open_operation())
+        query = query.where(Execution.job_id.in_(open_operations()))
         return query if directory is None else query.where(Execution.directory == directory)
     # A source may have been disabled after its run was queued: the run waits until it is enabled again.
     query = query.join(Source, Source.id == Job.source_id).where(Source.enabled)

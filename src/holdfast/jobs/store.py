@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, literal_column, select
+from sqlalchemy import ColumnElement, Select, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
@@ -93,9 +93,15 @@ def of_source() -> ColumnElement[bool]:
 
 
 def is_open_operation() -> ColumnElement[bool]:
-    """Select the jobs of operations that have not ended, in the words of their index."""
+    """Return the condition for jobs of operations that have not ended, in the words of their index."""
     words: list[ColumnElement[str]] = [literal_column(f"'{state}'") for state in ("pending", "scheduled", "running")]
     return and_(Job.source_id.is_(None), Job.state.in_(words))
+
+
+def open_operations() -> Select[int]:
+    """Select the jobs of operations that have not ended, by their index: workers ask each second."""
+    # With a range of its key, or SQLite would take the index of states, and read all jobs that wait for their turn.
+    return select(Job.id).where(is_open_operation(), Job.fingerprint > "").correlate(None)
 
 
 def locked_job(session: Session, job_id: int) -> Job | None:

@@ -21,7 +21,7 @@ from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.errors import HoldfastError
 from holdfast.jobs.kinds import OPERATIONS_AT_ONCE
 from holdfast.jobs.schedule_queries import stale_ids, stale_locks
-from holdfast.operations.queries import open_operations
+from holdfast.operations.queries import unfinished_operations
 from holdfast.operations.uploads import remove_expired
 from holdfast.processes.child_process import ChildProcess
 from holdfast.processes.directory_id import read_directory_id
@@ -101,7 +101,7 @@ class OperationLauncher:
     def is_needed(self) -> bool:
         """Return whether operations of this data directory wait although workers have room, or their worker is dead."""
         with self._database.read() as session:
-            rows = open_operations(session)
+            rows = unfinished_operations(session)
             if not rows:
                 return False
             now = moment_in(session, self._clock)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, func, select, text
+from sqlalchemy import ColumnElement, Select, func, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Execution, Hold, Job, Upload, WarcFile
-from holdfast.jobs.store import is_open_operation, of_source
+from holdfast.jobs.store import is_open_operation, of_source, open_operations
 from holdfast.records import Operator, record
 
 _OPEN = Upload.expires_at.is_not(None)
@@ -86,11 +86,12 @@ def insert_job(session: Session, values: dict[str, Any]) -> int | None:
 
 
 def operation(session: Session, operation_id: int, *, for_update: bool = False) -> OperationRow | None:
+    job = select(Execution.job_id).where(Execution.id == operation_id).scalar_subquery()
+    wanted = select(Job.id).where(Job.id == job, _IS_OPERATION)
     if for_update:
         # Lock the job first, the order of all code that settles or releases runs.
-        owned = select(Execution.job_id).where(Execution.id == operation_id).scalar_subquery()
-        session.execute(select(Job.id).where(Job.id == owned, _IS_OPERATION).with_for_update())
-    return next(iter(_operations(session, Execution.id == operation_id)), None)
+        session.execute(wanted.with_for_update())
+    return next(iter(_operations(session, wanted.correlate(None), limit=1)), None)
 
 
 def listed_operations(
@@ -98,24 +99,24 @@ def listed_operations(
 ) -> list[OperationRow]:
     """Return operations, newest first; `state` is one of executions."""
     clauses = []
-    if kind is not None:
-        clauses.append(Job.kind == kind)
     if state is not None:
         clauses.append(Execution.state == state)
     if before is not None:
         clauses.append(Execution.id < before)
-    return _operations(session, *clauses, limit=limit)
+    jobs = select(Job.id).where(_IS_OPERATION).correlate(None)
+    return _operations(session, jobs if kind is None else jobs.where(Job.kind == kind), *clauses, limit=limit)
 
 
 def latest_of_kinds(session: Session, kinds: Sequence[str]) -> dict[str, OperationRow]:
     return {kind: row for kind in kinds for row in listed_operations(session, kind=kind, limit=1)}
 
 
-def _operations(session: Session, *clauses: ColumnElement[bool], limit: int = 1) -> list[OperationRow]:
+def _operations(session: Session, jobs: Select[int], *clauses: ColumnElement[bool], limit: int) -> list[OperationRow]:
     rows = session.execute(
         select(Job, Execution, _STARTS)
         .join(Execution, Execution.job_id == Job.id)
-        .where(_IS_OPERATION, *clauses)
+        # Start from the jobs, by their index: SQLite would scan the executions, the newest first.
+        .where(Execution.job_id.in_(jobs), *clauses)
         .order_by(Execution.id.desc())
         .limit(limit)
         .execution_options(populate_existing=True)
@@ -123,8 +124,8 @@ def _operations(session: Session, *clauses: ColumnElement[bool], limit: int = 1)
     return [OperationRow(*row) for row in rows]
 
 
-def open_operations(session: Session) -> list[OperationRow]:
-    return _operations(session, is_open_operation(), limit=_OPEN_AT_MOST)
+def unfinished_operations(session: Session) -> list[OperationRow]:
+    return _operations(session, open_operations(), limit=_OPEN_AT_MOST)
 
 
 def open_operation(session: Session, *, fingerprint: str) -> int | None:
