@@ -18,7 +18,7 @@ from holdfast.cli.report import find_execution
 from holdfast.cli.resource import Done, Listing, Reading, Rows, command
 from holdfast.config import Settings
 from holdfast.crawl.recovery import recover_frontier
-from holdfast.frontier import actions, requeueing
+from holdfast.frontier import actions
 from holdfast.frontier.added_urls import AddingUrls, AddReceipt, AddRequest
 from holdfast.frontier.attempts import UrlFilter, UrlStatus, each_url, queued_url
 from holdfast.frontier.domains import left_out_hosts
@@ -133,7 +133,7 @@ def requeue_pages(
     ] = None,
     since: Annotated[datetime | None, typer.Option(formats=_DAYS, help="First day of their last fetch.")] = None,
     until: Annotated[datetime | None, typer.Option(formats=_DAYS, help="Last day.")] = None,
-    status: Annotated[requeueing.RequeueStatus, typer.Option(help="Which pages.")] = requeueing.RequeueStatus.FETCHED,
+    status: Annotated[actions.RequeueStatus, typer.Option(help="Which pages.")] = actions.RequeueStatus.FETCHED,
     apply: Apply = False,
 ) -> Done:
     """Queue the pages of a domain again that were fetched, or failed, between two days; or the failed ones of a run.
@@ -145,11 +145,11 @@ def requeue_pages(
     if execution is not None and (since or until):
         raise typer.BadParameter("--since and --until are for a host")
     start, end = span(since and since.date(), until and until.date(), names=("--since", "--until"))
-    done: requeueing.RequeueReceipt[Any]
+    done: actions.RequeueReceipt[Any]
     if execution is not None:
-        done = requeueing.requeue_failed(adding, execution, apply=apply, after=None, goes_on=lambda: True)
+        done = actions.requeue_failed(adding, execution, apply=apply, after=None, goes_on=lambda: True)
     else:
-        done = requeueing.requeue(
+        done = actions.requeue(
             adding,
             domain=actions.domain_of(domain or ""),
             status=status,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from types import FrameType
 
 from holdfast.config import Settings
@@ -21,7 +22,6 @@ from holdfast.jobs import execution_queries, executions
 from holdfast.processes.owners import GONE, OwnerProcess, living_owners
 from holdfast.processes.runfile import RunFile
 from holdfast.records import Operator, record
-from holdfast.types import Outcome
 from holdfast.wiring import Runtime, open_runtime
 
 
@@ -114,15 +114,18 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
             return
         recover(runtime)
         if cancel:
-            while runtime.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                # Millions of rows take minutes: renew meanwhile, so that no other start considers us dead.
-                with runtime.raw_db.write() as tx:
-                    place.beat(tx)
+            # Renew meanwhile, so that no other start considers us dead.
+            runtime.frontier.close_all(execution_id, "cancelled", between=partial(_beat, runtime, place))
             discard(runtime, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
         executions.end(runtime.raw_db, runtime.clock, executions.ExecutionEnding(execution_id, state, reason))
     finally:
         place.end()
+
+
+def _beat(runtime: Runtime, place: OwnerProcess) -> None:
+    with runtime.raw_db.write() as tx:
+        place.beat(tx)
 
 
 def _is_held(runtime: Runtime, execution_id: int, *, before: int | None) -> bool:

@@ -37,7 +37,7 @@ from holdfast.processes.disk import MountIdentity, shortage
 from holdfast.processes.owners import OwnerProcess, rivals, was_closed
 from holdfast.processes.runfile import RunFile, last_tick, new_name
 from holdfast.sources.plan import CrawlPlan
-from holdfast.types import FoundUrl, Outcome
+from holdfast.types import FoundUrl
 from holdfast.urls import parse
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
@@ -574,7 +574,9 @@ class Supervisor:
         return Conclusion(reading=reading, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
-        while self._runtime.frontier.close_rest(self._started.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
-            if self._owner is not None:  # stay alive: millions of rows take minutes
-                with self._runtime.raw_db.write() as tx:
-                    self._owner.beat(tx)
+        self._runtime.frontier.close_all(self._started.frontier_id, reason, between=self._stay_alive)
+
+    def _stay_alive(self) -> None:
+        if self._owner is not None:
+            with self._runtime.raw_db.write() as tx:
+                self._owner.beat(tx)

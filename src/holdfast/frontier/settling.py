@@ -88,6 +88,14 @@ class Closing:
             rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
         return self._close([row[0] for row in rows[:limit]], outcome, reason)
 
+    def close_all(self, execution_id: int, reason: str, *, between: Callable[[], None] = lambda: None) -> None:
+        """Close all open attempts of an execution as excluded; call `between` after each portion.
+
+        Millions of rows take minutes.
+        """
+        while self.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason=reason):
+            between()
+
     def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
         """Count a crash against attempts that a dead process was parsing; return those now quarantined.
 

@@ -43,16 +43,15 @@ _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
 _UNSUPPORTED: Final = "unsupported_type"
 
 
-def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
+def counts_of(outcomes: Mapping[str, int], *, pages: int, queue: int) -> Counts:
     failed = sum(count for word, count in outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
     return Counts(items_crawled=pages, items_failed=failed, items_total=sum(outcomes.values()) + queue)
 
 
 def counted(summary: Summary) -> Counts:
     """Return the final counts of an execution from its rows: a killed process may have reported too many."""
-    failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
     crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0) - summary.redirects
-    return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
+    return counts_of(summary.outcomes, pages=crawled, queue=summary.open)
 
 
 def crawl_metrics(summary: Summary, *, requests: int) -> dict[str, Any]:
@@ -252,7 +251,7 @@ class NativeRunner:
                 holding.tell(counts)
                 return None
             if word is StopReason.DISCARD:
-                _close_rest(runtime, status.frontier_id, "cancelled")
+                runtime.frontier.close_all(status.frontier_id, "cancelled")
                 discard(runtime, lease.execution_id)
                 return RunEnding(result=RunResult.CANCELLED, reason="discarded")
             reading = _given_up(runtime, status, word)
@@ -397,16 +396,10 @@ def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> Ru
     """Close the remaining URLs because a person wants this run to end; return its reading."""
     left = runtime.frontier.open_count(status.frontier_id) + runtime.frontier.reread_count(status.frontier_id)
     if word is StopReason.CANCEL:
-        _close_rest(runtime, status.frontier_id, "cancelled")
+        runtime.frontier.close_all(status.frontier_id, "cancelled")
         return RunReading("cancelled", "cancelled", {})
-    _close_rest(runtime, status.frontier_id, Shortfall.STOPPED.value)
+    runtime.frontier.close_all(status.frontier_id, Shortfall.STOPPED.value)
     return read_ending(runtime.raw_db, runtime.settings.home, execution_id=status.execution_id, stopped=left)
-
-
-def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
-    # Close in portions: a frontier may hold millions of open URLs.
-    while runtime.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
-        pass
 
 
 def _note_failures(runtime: Runtime, frontier_id: int, holding: RunnerHolding) -> None:

@@ -26,7 +26,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import NotFound
-from holdfast.frontier.requeueing import RequeueReceipt, requeue_failed
+from holdfast.frontier.actions import RequeueReceipt, requeue_failed
 from holdfast.gzip_streams import gzipped
 from holdfast.jobs.administration.run_exclusions import (
     MOST_RULES,

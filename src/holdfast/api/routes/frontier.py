@@ -35,7 +35,7 @@ from holdfast.clock import Clock
 from holdfast.crawl.recovery import RecoverReceipt
 from holdfast.crawl.recovery import recover_frontier as recover_expired
 from holdfast.errors import Invalid
-from holdfast.frontier.actions import ClearReceipt, clear, domain_of
+from holdfast.frontier.actions import ClearReceipt, RequeueReceipt, RequeueStatus, clear, domain_of, requeue
 from holdfast.frontier.added_urls import MOST_URLS, AddingUrls, AddReceipt, AddRequest
 from holdfast.frontier.attempts import QueuedUrl, UrlFilter, UrlStatus, captures_of, frontier_urls, queued_url
 from holdfast.frontier.domains import (
@@ -46,7 +46,6 @@ from holdfast.frontier.domains import (
     left_out_hosts,
 )
 from holdfast.frontier.figures import FrontierFigures, select_frontier
-from holdfast.frontier.requeueing import RequeueReceipt, RequeueStatus, requeue
 from holdfast.types import Outcome, UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring import jobs
