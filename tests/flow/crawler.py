@@ -178,7 +178,10 @@ def _dangling(tx: Any, home: Path) -> list[str]:
     """Return the settled attempts that point at bytes which are not there."""
     sizes = {
         file_id: (home.resolve() / path).stat().st_size if (home.resolve() / path).is_file() else -1
-        for file_id, path in tx.execute("SELECT id, key FROM warc_files WHERE state <> 'discarded'")
+        for file_id, path in tx.execute(
+            "SELECT f.id, COALESCE(s.location || '/', '') || f.key FROM warc_files f"
+            " LEFT JOIN stores s ON s.name = f.store WHERE f.state <> 'discarded'"
+        )
     }
     rows = tx.execute(
         "SELECT c.id, c.warc_file_id, c.warc_offset, c.warc_length FROM page_crawls c"

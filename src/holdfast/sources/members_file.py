@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid
 from holdfast.sources.queries import is_code, members_codes, named_source, source_by_code, sources_by_code
-from holdfast.storage.disk import disk_error, write_whole
+from holdfast.storage.disk import disk_error, locked, write_whole
 from holdfast.withdrawals.viewers import Visibility
 
 MEMBERS: Final = "members.json"
@@ -45,7 +43,7 @@ def write_noting(database: Database, home: Path) -> Iterator[Session]:
             changed: dict[str, bool] = session.info.pop(_CHANGED, {})
             if changed:
                 # Hold the lock until after the commit: another process writing the note would not see this row before.
-                held.enter_context(_locked(home))
+                held.enter_context(locked(home / _LOCK))
                 fresh = {code for code, is_for_members in changed.items() if is_for_members}
                 _write(home, _noted(home) | fresh)
         if changed:
@@ -60,7 +58,7 @@ def note_members(database: Database, home: Path) -> None:
     # Usually there is nothing to do, and a read-only data directory suffices.
     if _due(database, home) == _noted(home):
         return
-    with _locked(home):
+    with locked(home / _LOCK):
         _write(home, _due(database, home))
 
 
@@ -89,21 +87,6 @@ def _read(home: Path) -> set[str]:
         raise Invalid(f"{home / MEMBERS} makes no sense; restore it from a backup, or move it away") from exc
     except OSError as exc:
         raise disk_error(exc, f"cannot read {home / MEMBERS}: {exc.strerror}") from exc
-
-
-@contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """Lock the file against other processes; the kernel releases the lock when the process ends."""
-    path = home / _LOCK
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _write(home: Path, codes: set[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -62,6 +63,23 @@ def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
         os.utime(fresh, (mtime, mtime))
     fresh.replace(path)
     sync_directory(path.parent)
+
+
+@contextmanager
+def locked(path: Path, mode: int = 0o600) -> Iterator[None]:
+    """Wait for the lock on a file, made if missing; the kernel releases it when the process ends.
+
+    Raise NoSpace or Unavailable if the file cannot be made.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

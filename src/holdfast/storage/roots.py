@@ -7,16 +7,14 @@ not in it.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
 from holdfast.errors import Invalid, NotFound, Unavailable
-from holdfast.storage.disk import disk_error, write_whole
+from holdfast.storage.disk import disk_error, locked, write_whole
 from holdfast.storage.folder import FolderStore
 from holdfast.storage.store import FileKey, StoredFile, captures_folder
 
@@ -176,12 +174,8 @@ def record_root(home: Path, folder: Path) -> None:
 
 
 def _add(path: Path, folder: Path) -> None:
-    lock = os.open(path.with_name(f".{ROOTS}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(path.with_name(f".{ROOTS}.lock")):
         # Read it without the cache: an unreadable list must not be overwritten as if it were empty.
         known = _read.__wrapped__(path, 0, 0) if path.exists() else ()
         kept = [str(root) for root in known if not root.is_relative_to(folder)]
         write_whole(path, json.dumps({"type": _TYPE, "roots": sorted({*kept, str(folder)})}, indent=1).encode())
-    finally:
-        os.close(lock)

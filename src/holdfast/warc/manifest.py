@@ -8,7 +8,6 @@ list. Whenever a process dies, list and journal agree: a line may be read twice 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import threading
@@ -20,7 +19,7 @@ from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.failpoints import reach
-from holdfast.storage.disk import disk_error, sync_directory, write_whole
+from holdfast.storage.disk import disk_error, locked, sync_directory, write_whole
 from holdfast.warc.outfile import SealedFile
 
 MANIFEST = "manifest.json"
@@ -112,7 +111,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
     """Yield the manifest, locked against changes by other processes."""
     with _guard:
         try:
-            with _locked(directory):
+            with locked(directory / _LOCK, 0o644):
                 yield _current(directory)
         except OSError as exc:
             # The cached list may contain more than the disk now: make the next call read the disk.
@@ -263,13 +262,3 @@ def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
 def _write(directory: Path, files: list[dict[str, Any]]) -> None:
     content = {"type": _TYPE, "version": _VERSION, "files": files}
     write_whole(directory / MANIFEST, json.dumps(content, indent=1).encode() + b"\n")
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    fd = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)

@@ -35,12 +35,14 @@ def _rows(rows: Sequence[Row]) -> list[FileRow]:
 
 def _store(tx: Transaction, location: str | None) -> str:
     """Return the name of the store at a location, which is registered on first use."""
-    if location is None:
-        return HOME
-    tx.execute(
-        "INSERT INTO stores(name, location) VALUES (?, ?) ON CONFLICT DO NOTHING", (store_name(location), location)
-    )
-    return str(tx.execute("SELECT name FROM stores WHERE location = ?", (location,))[0][0])
+    number = 1
+    while (found := _find_store(tx, location)) is None:
+        assert location is not None
+        # The name is taken if an operator has moved that store.
+        name = store_name(location) + (f"-{number}" if number > 1 else "")
+        tx.execute("INSERT INTO stores(name, location) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, location))
+        number += 1
+    return found
 
 
 def _find_store(tx: Transaction, location: str | None) -> str | None:
