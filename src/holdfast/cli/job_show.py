@@ -36,6 +36,7 @@ from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, level_
 from holdfast.jobs.pauses import RunWait
 from holdfast.jobs.records import ExecutionList, detailed_execution, stats_record
 from holdfast.jobs.specs import effective_config
+from holdfast.jobs.store import OPEN
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import JobRow, files_of
 from holdfast.jobs.waiting import waits_of
@@ -43,7 +44,6 @@ from holdfast.jobs.waiting import waits_of
 app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 others = typer.Typer()
 _LOOK_S = 0.5
-_OPEN = ("queued", "running", "stopped")
 _LEVELS = ("debug", "info", "warning", "error")
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines until it ends, or Ctrl-C.")]
@@ -179,7 +179,7 @@ def news(database: Database, execution_id: int, after: int, level: str) -> Itera
         if lines:
             after = lines[-1].id
         # Stop only after a read without lines, so that lines written while a run ends are shown, too.
-        elif run is None or run.state not in _OPEN:
+        elif run is None or run.state not in OPEN:
             return
         else:
             time.sleep(_LOOK_S)

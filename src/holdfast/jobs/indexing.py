@@ -25,14 +25,13 @@ from holdfast.errors import Conflict
 from holdfast.jobs.endings import MAX_ERROR_CHARS
 from holdfast.jobs.journal import emit, progress, status
 from holdfast.jobs.schedule_queries import is_ours
-from holdfast.jobs.store import backend_of
+from holdfast.jobs.store import OVER, backend_of
 from holdfast.outside_text import clean
-from holdfast.records import Operator, record
+from holdfast.records import Operator, from_row, record
 from holdfast.storage.store import FileKey
 from holdfast.warc.record import snapshot_id
 
-_OVER = ("completed", "failed", "cancelled")
-_WAITS = and_(Execution.index_state.in_(("pending", "indexing")), Execution.state.in_(_OVER))
+_WAITS = and_(Execution.index_state.in_(("pending", "indexing")), Execution.state.in_(OVER))
 _NEVER_ASKED = and_(Execution.state == "completed", Execution.index_state.is_(None))
 
 
@@ -115,22 +114,17 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
         .scalar_subquery()
     )
     rows = session.execute(
-        select(Execution.id, Source.code, Job.kind, files, Execution.output_dir, Execution.index_state)
+        select(
+            *(Execution.id.label("execution"), Source.code.label("source"), Job.kind, files.label("files")),
+            *(Execution.output_dir, Execution.index_state),
+        )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(or_(_WAITS, and_(_NEVER_ASKED, Job.kind != "import")), Execution.id > after)
         .order_by(Execution.id)
         .limit(limit)
     )
-    return [
-        Unindexed(execution=number, source=code, kind=kind, files=count, output_dir=folder, index_state=state)
-        for number, code, kind, count, folder, state in rows
-    ]
-
-
-def index_state(session: Session, *, execution_id: int) -> str | None:
-    """Return the index state of an execution; None if it was never queued."""
-    return session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
+    return [from_row(Unindexed, row) for row in rows]
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:
@@ -212,7 +206,8 @@ def begin(session: Session, execution_id: int, *, now: datetime) -> None:
 
     Raise NotIndexable if it has not ended.
     """
-    if index_state(session, execution_id=execution_id) not in (IndexState.PENDING, IndexState.INDEXING):
+    state = session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
+    if state not in (IndexState.PENDING, IndexState.INDEXING):
         ask_again(session, execution_id, now=now)
     take_up(session, execution_id, now=now)
 
@@ -253,7 +248,7 @@ def close_accounts(database: Database, clock: Clock, file_ids: Sequence[int]) ->
     query = select(Execution.id).join(WarcFile, WarcFile.execution_id == Execution.id).distinct()
     with database.read() as session:
         found = session.scalars(
-            query.where(WarcFile.id.in_(file_ids), Execution.state.in_(_OVER)).order_by(Execution.id)
+            query.where(WarcFile.id.in_(file_ids), Execution.state.in_(OVER)).order_by(Execution.id)
         ).all()
     return [execution_id for execution_id in found if close_if_read(database, clock, execution_id)]
 
@@ -298,7 +293,7 @@ def _step(
     row = session.execute(
         select(Execution, Job.state)
         .join(Job, Job.id == Execution.job_id)
-        .where(Execution.id == execution_id, Execution.state.in_(_OVER))
+        .where(Execution.id == execution_id, Execution.state.in_(OVER))
         # If two workers conclude the same execution, the second finds it concluded.
         .with_for_update(of=Execution)
         .execution_options(populate_existing=True)

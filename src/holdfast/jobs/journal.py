@@ -36,7 +36,7 @@ from holdfast.db.models import (
 )
 from holdfast.db.models.base import Json, Moment
 from holdfast.events import order_events
-from holdfast.jobs.store import of_source
+from holdfast.jobs.store import OVER, of_source
 from holdfast.outside_text import clean
 
 
@@ -260,9 +260,6 @@ def entry(line: LogLine, *, job_id: int) -> dict[str, Any]:
     }
 
 
-_CLOSED = ("completed", "failed", "cancelled")
-
-
 def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
     """Return the closed, unpruned executions that ended before a moment, oldest first."""
     return list(
@@ -272,7 +269,7 @@ def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
                 Execution.finished_at < before,
                 Execution.finished_at.is_not(None),
                 Execution.pruned_at.is_(None),
-                Execution.state.in_(_CLOSED),
+                Execution.state.in_(OVER),
             )
             .order_by(Execution.finished_at, Execution.id)
             .limit(limit)
@@ -312,7 +309,7 @@ def prune_beyond(session: Session, *, job_id: int, number: int, now: datetime) -
     if number <= 0:
         return
     old = Execution.job_id == job_id, Execution.number <= number, Execution.pruned_at.is_(None)
-    _prune(session, session.scalars(select(Execution.id).where(*old, Execution.state.in_(_CLOSED))).all(), now)
+    _prune(session, session.scalars(select(Execution.id).where(*old, Execution.state.in_(OVER))).all(), now)
 
 
 def prune_aged(

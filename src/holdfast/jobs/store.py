@@ -83,6 +83,9 @@ def schedule_of_job(job: Job) -> Schedule | None:
     return schedule_of(job.interval_minutes, job.interval_type, job.anchor, adapts=job.adaptive_scheduling)
 
 
+OPEN: Final = ("queued", "running", "stopped")
+"""States of an execution that has not ended; a job has at most one."""
+OVER: Final = ("completed", "failed", "cancelled")
 # Number of values per IN: older versions of SQLite bind at most 999.
 _AT_ONCE = 500
 
@@ -182,9 +185,7 @@ def has_executions(session: Session, *, job_id: int) -> bool:
 def open_execution(session: Session, *, job_id: int) -> Execution | None:
     """Return a job's queued, running or stopped execution, locked; there is at most one."""
     return session.scalars(
-        select(Execution)
-        .where(Execution.job_id == job_id, Execution.state.in_(("queued", "running", "stopped")))
-        .with_for_update()
+        select(Execution).where(Execution.job_id == job_id, Execution.state.in_(OPEN)).with_for_update()
     ).one_or_none()
 
 

@@ -25,6 +25,7 @@ from holdfast.jobs.journal import (
     read_events,
     read_lines,
 )
+from holdfast.jobs.store import OVER
 from holdfast.jobs.views.listing import execution, newest_logs, numbered_execution
 from holdfast.jobs.views.recorded import active_workers
 from holdfast.processes.disk import low_volume
@@ -393,7 +394,7 @@ class _LogState:
                 self._after = rows[-1].id
             # The page is full: the next poll reads the rest, whatever the count says.
             self._lines = log.log_lines if len(rows) < _AT_ONCE else -1
-        if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.log_lines:
+        if log.state in OVER and not self._is_over and self._lines == log.log_lines:
             self._is_over = True
             last = _archived(self._key.job_id, log.id, log.state, self._after)
             frames.append(last._replace(is_last=self._key.number is not None))
