@@ -6,16 +6,17 @@ Each kind of row is read by id, in commit order; the three ids together are a po
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from holdfast.db.models import Change, Event, Job, JobEvent, Snapshot, Source
 from holdfast.events import EventName
 from holdfast.jobs.journal import COMPLETED, PROGRESS, STATUS
+from holdfast.jobs.store import OVER
 from holdfast.outside_text import clean
 from holdfast.withdrawals.visibility import is_withdrawn
 
@@ -70,41 +71,35 @@ def read_after(session: Session, after: Position, *, limit: int) -> tuple[list[P
     """
     # Read the last ids before the rows: a row that is added in between is read next time instead of being skipped.
     last = newest(session)
-    jobs, jobs_at = _jobs_after(session, after.jobs, last.jobs, limit)
-    rare, rare_at = _events_after(session, after.events, last.events, limit)
-    changes, changes_at = _changes_after(session, after.changes, last.changes, limit)
-    return [*jobs, *rare, *changes], Position(jobs_at, rare_at, changes_at)
+    most = min(last.changes, after.changes + _CHANGES_AT_ONCE)
+    jobs, jobs_at = _rows_after(session, _JOBS, JobEvent.id, after.jobs, last.jobs, limit)
+    rare, rare_at = _rows_after(session, _RARE, Event.id, after.events, last.events, limit)
+    changes, changes_at = _rows_after(session, _CHANGES, Change.id, after.changes, most, limit)
+    found = (*(_of_job(*row) for row in jobs), *(_rare(*row) for row in rare), *(_of_change(*row) for row in changes))
+    return [event for event in found if event is not None], Position(jobs_at, rare_at, changes_at)
 
 
-def _jobs_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
+def _rows_after(
+    session: Session, query: Any, number: InstrumentedAttribute[int], after: int, last: int, limit: int
+) -> tuple[Sequence[Any], int]:
+    """Return the first rows with ids after one, up to the last, and the id up to which that was all."""
     if last <= after:
-        return [], last
-    rows = session.execute(
-        select(JobEvent, Job.kind, Source.code)
-        .outerjoin(Job, Job.id == JobEvent.job_id)
-        .outerjoin(Source, Source.id == Job.source_id)
-        .where(JobEvent.id > after, JobEvent.id <= last, JobEvent.name != PROGRESS)
-        .order_by(JobEvent.id)
-        .limit(limit)
-    ).all()
-    found = [event for row in rows if (event := _of_job(*row)) is not None]
-    return found, rows[-1][0].id if len(rows) == limit else last
+        return (), last
+    rows = session.execute(query.where(number > after, number <= last).order_by(number).limit(limit)).all()
+    return rows, rows[-1][0].id if len(rows) == limit else last
 
 
-_BY_STATE = {
-    "pending": EventName.JOB_SCHEDULED,
-    "scheduled": EventName.JOB_SCHEDULED,
-    "paused": EventName.JOB_PAUSED,
-    "completed": EventName.JOB_COMPLETED,
-    "failed": EventName.JOB_FAILED,
-    "cancelled": EventName.JOB_CANCELLED,
-}
-_BY_ENDING = {
-    "completed": EventName.EXECUTION_COMPLETED,
-    "failed": EventName.EXECUTION_FAILED,
-    "cancelled": EventName.EXECUTION_CANCELLED,
-}
-_BY_INDEX = {"indexed": EventName.EXECUTION_INDEXED, "index_failed": EventName.EXECUTION_INDEX_FAILED}
+_JOBS = (
+    select(JobEvent, Job.kind, Source.code)
+    .outerjoin(Job, Job.id == JobEvent.job_id)
+    .outerjoin(Source, Source.id == Job.source_id)
+    .where(JobEvent.name != PROGRESS)
+)
+_RARE = select(Event, Source.code).outerjoin(Source, Source.id == Event.source_id)
+_BY_STATE = {state: EventName(f"job.{state}") for state in ("scheduled", "paused", *OVER)}
+_BY_STATE["pending"] = EventName.JOB_SCHEDULED
+_BY_ENDING = {state: EventName(f"execution.{state}") for state in OVER}
+_BY_INDEX = {state: EventName(f"execution.{state}") for state in ("indexed", "index_failed")}
 
 
 def _of_job(row: JobEvent, kind: str | None, code: str | None) -> PublicEvent | None:
@@ -147,71 +142,37 @@ def _name_of(row: JobEvent) -> EventName | None:
     return _BY_STATE.get(row.data.get("status", ""))
 
 
-def _events_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
-    if last <= after:
-        return [], last
-    rows = session.execute(
-        select(Event, Source.code)
-        .outerjoin(Source, Source.id == Event.source_id)
-        .where(Event.id > after, Event.id <= last)
-        .order_by(Event.id)
-        .limit(limit)
-    ).all()
-    return list(_rare(rows)), rows[-1][0].id if len(rows) == limit else last
+def _rare(row: Event, code: str | None) -> PublicEvent | None:
+    # A newer program on the same database may have written an unknown event.
+    if row.name not in tuple(EventName):
+        return None
+    return PublicEvent(f"event:{row.id}", EventName(row.name), row.at, code, row.data)
 
 
-def _rare(rows: Sequence[Any]) -> Iterator[PublicEvent]:
-    for row, code in rows:
-        try:
-            name = EventName(row.name)
-        except ValueError:
-            # A newer program on the same database wrote this event.
-            continue
-        yield PublicEvent(f"event:{row.id}", name, row.at, code, row.data)
+_EVENT_OF_CHANGE = dict.fromkeys(("updated", "gone", "error"), EventName.CHANGE_DETECTED)
+_EVENT_OF_CHANGE["new_page"] = EventName.CHANGE_NEW_PAGE
+_CHANGES = (
+    select(Change, Source.code, Snapshot.url, is_withdrawn())
+    .join(Source, Source.id == Change.source_id)
+    .outerjoin(Snapshot, Snapshot.id == Change.to_snapshot_id)
+    .where(Change.type.in_(tuple(_EVENT_OF_CHANGE)))
+)
 
 
-_EVENT_OF_CHANGE = {
-    "updated": EventName.CHANGE_DETECTED,
-    "gone": EventName.CHANGE_DETECTED,
-    "error": EventName.CHANGE_DETECTED,
-    "new_page": EventName.CHANGE_NEW_PAGE,
-}
-
-
-def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
-    last = min(last, after + _CHANGES_AT_ONCE) if last > after else last
-    if last <= after:
-        return [], last
-    rows = session.execute(
-        select(Change, Source.code, Snapshot.url, is_withdrawn())
-        .join(Source, Source.id == Change.source_id)
-        .outerjoin(Snapshot, Snapshot.id == Change.to_snapshot_id)
-        .where(Change.id > after, Change.id <= last, Change.type.in_(tuple(_EVENT_OF_CHANGE)))
-        .order_by(Change.id)
-        .limit(limit)
-    ).all()
-    found = [
-        PublicEvent(
-            f"{_CHANGE}:{row.id}",
-            _EVENT_OF_CHANGE[row.type],
-            row.computed_at,
-            code,
-            {
-                "changeId": row.id,
-                "type": row.type,
-                "source": code,
-                # The event stays, without its address: a webhook may lag by days.
-                "url": None if hidden else url,
-                "fromSnapshotId": row.from_snapshot_id,
-                "toSnapshotId": row.to_snapshot_id,
-                "fromCapturedAt": None if row.from_captured_at is None else row.from_captured_at.isoformat(),
-                "toCapturedAt": row.to_captured_at.isoformat(),
-                "executionId": row.to_execution_id,
-            },
-        )
-        for row, code, url, hidden in rows
-    ]
-    return found, rows[-1][0].id if len(rows) == limit else last
+def _of_change(row: Change, code: str, url: str | None, hidden: bool) -> PublicEvent:
+    data = {
+        "changeId": row.id,
+        "type": row.type,
+        "source": code,
+        # The event stays, without its address: a webhook may lag by days.
+        "url": None if hidden else url,
+        "fromSnapshotId": row.from_snapshot_id,
+        "toSnapshotId": row.to_snapshot_id,
+        "fromCapturedAt": None if row.from_captured_at is None else row.from_captured_at.isoformat(),
+        "toCapturedAt": row.to_captured_at.isoformat(),
+        "executionId": row.to_execution_id,
+    }
+    return PublicEvent(f"{_CHANGE}:{row.id}", _EVENT_OF_CHANGE[row.type], row.computed_at, code, data)
 
 
 def withdrawn_changes(session: Session, keys: Sequence[str]) -> set[str]:
