@@ -409,12 +409,10 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> tuple[list
     with jobs.database.read() as session:
         ids = [one.run.job.id for one in watched_runs]
         rows = recoveries(session, Recovery.job_id.in_(ids), since=now - REMEMBERED)
-    history: dict[int, list[Recovery]] = {}
-    for row in rows:
-        history.setdefault(row.job_id, []).append(row)
     cases = []
     for watched in watched_runs:
-        action, reason = decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
+        history = [row for row in rows if row.job_id == watched.run.job.id]
+        action, reason = decision = decide(watched.activity, history, limits, now=now)
         # A crawl that waits for disk space is not stalled: a restart would only make it wait again.
         if low and not watched.is_tool:
             action, reason = decision = RecoveryAction.NOTHING, "no_space"

@@ -179,7 +179,10 @@ class StorageWatchdog:
         cases = [self._case(path, group, health, notes) for path, group in self._grouped(dead).items()]
         # Record checks only with --apply: a dry run confirms nothing.
         if apply:
-            self._note_alive([run for run in runs if run not in dead], notes)
+            again = [run for run in runs if run not in dead and seen_dead(notes, run.job.id)]
+            if again:
+                with jobs.database.write() as session:
+                    recovering.note(session, jobs.clock, again, SEEN_ALIVE, "it answers again")
             cases = [self._act(case) for case in cases]
         return StorageReport(looked_at=tuple(dict.fromkeys(paths)), dead=tuple(cases))
 
@@ -223,12 +226,6 @@ class StorageWatchdog:
             acted_for=acted_for,
             reason=reason,
         )
-
-    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Recovery]) -> None:
-        again = [run for run in runs if seen_dead(notes, run.job.id)]
-        if again:
-            with self.jobs.database.write() as session:
-                recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
         """Record that a path is dead, or recover it; the record comes first, so that it counts in any case."""
@@ -277,11 +274,8 @@ class StorageWatchdog:
             if name == "unmount" and mount_point(case.path, self.table()) != case.path:
                 steps.append(CommandStep(step=name, ok=True, said="it is not mounted"))
             elif command is None:
-                steps.append(
-                    CommandStep(
-                        step=name, ok=False, said=f"HOLDFAST_STORAGE_{name.upper()}_COMMAND is not set: nothing was run"
-                    )
-                )
+                said = f"HOLDFAST_STORAGE_{name.upper()}_COMMAND is not set: nothing was run"
+                steps.append(CommandStep(step=name, ok=False, said=said))
             else:
                 steps.append(run_step(name, command, mount, deadline_s=_COMMAND_S))
             if not steps[-1].ok:
