@@ -18,8 +18,9 @@ from holdfast.db.models import AuditEvent, Execution, Feed, FeedItem, Job, Page,
 from holdfast.errors import Conflict
 from holdfast.feeds import polling, queries, registry
 from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.jobs.administration.source_jobs import disable_source, enable_source, feed_job, follow_all, run_soon
+from holdfast.jobs.administration.source_jobs import disable_source, enable_source, follow_all, run_soon
 from holdfast.jobs.kinds import FEED
+from holdfast.jobs.store import crawl_job
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import find_source, note_search
 from tests.clock import FakeClock
@@ -112,7 +113,7 @@ def test_a_poll_by_hand_runs_at_once_and_keeps_the_rhythm(jobs: Bed, clock: Fake
     source_id = jobs.source("ex", feeds=True)
     follow(jobs)
     with jobs.database.write() as session:
-        before = feed_job(session, source_id=source_id)
+        before = crawl_job(session, source_id=source_id, kind=FEED)
         assert before is not None
         job_id, rhythm = before.id, before.rhythm_at
         run_soon(session, jobs.clock, jobs.party.actions, source_id)
@@ -265,7 +266,7 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
     feed = add(jobs)
     follow(jobs)
     with jobs.database.write() as session:
-        job = feed_job(session, source_id=source_id)
+        job = crawl_job(session, source_id=source_id, kind=FEED)
         assert job is not None
         run_soon(session, jobs.clock, jobs.party.actions, source_id)
     jobs.run_once(job.id, failed())

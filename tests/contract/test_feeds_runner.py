@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import Settings
-from holdfast.jobs.administration.source_jobs import feed_job, follow_all, run_soon
+from holdfast.jobs.administration.source_jobs import follow_all, run_soon
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
+from holdfast.jobs.kinds import FEED
 from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.store import crawl_job
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import note_search
 from holdfast.wiring.jobs import open_jobs
@@ -82,7 +84,7 @@ def test_a_worker_makes_the_feed_jobs_that_sources_want(jobs: Bed) -> None:
         looks = [made.look(), made.look()]
 
     with jobs.database.read() as session:
-        job = feed_job(session, source_id=source_id)
+        job = crawl_job(session, source_id=source_id, kind=FEED)
     assert looks == [1, 0]
     assert job is not None
     assert (job.kind, job.schedule_enabled, job.adaptive_scheduling) == ("feed", True, False)

@@ -18,7 +18,9 @@ from holdfast.clock import Clock
 from holdfast.db.models import Feed, Source
 from holdfast.feeds import queries, registry
 from holdfast.feeds.records import FeedDetail, feed_detail, feed_record
-from holdfast.jobs.administration.source_jobs import FeedsOff, feed_job, follow_feeds, make_feeds_due
+from holdfast.jobs.administration.source_jobs import FeedsOff, follow_feeds, make_feeds_due
+from holdfast.jobs.kinds import FEED
+from holdfast.jobs.store import crawl_job
 from holdfast.sources.queries import find_source, source_by_id, sources
 from holdfast.wiring.jobs import Jobs, open_jobs
 
@@ -54,7 +56,7 @@ def add(
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=jobs.settings.timings.feeds_per_source)
         follow_feeds(session, jobs.actions, owner, settings)
         # Read this after follow_feeds, which creates the job if the source polls its feeds.
-        is_polled = feed_job(session, source_id=owner.id) is not None
+        is_polled = crawl_job(session, source_id=owner.id, kind=FEED) is not None
     off = "" if is_polled else f"\nit is not polled while the source's feeds are off: {_turn_on(source)}"
     return Done(feed_record(row, source), f"feed {row.id}: {text(row.url)}{off}")
 

@@ -14,7 +14,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
 from holdfast.db.engine import Database
-from holdfast.db.models import Job, Source
+from holdfast.db.models import Source
 from holdfast.errors import Conflict, HoldfastError, Invalid
 from holdfast.feeds.queries import feeds_of_source
 from holdfast.feeds.registry import make_due
@@ -265,7 +265,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
     """
     # Lock the source before its jobs, as everywhere (decision 0012).
     store.locked_source(session, source.id)
-    job = feed_job(session, source_id=source.id)
+    job = store.crawl_job(session, source_id=source.id, kind=FEED)
     if not (settings.poll and config_of(source, needs_seeds=False).feeds):
         if job is None or state_of(job) is State.RUNNING:
             return False
@@ -306,17 +306,12 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
     return count
 
 
-def feed_job(session: Session, *, source_id: int) -> Job | None:
-    """Return the job that polls a source's feeds, locked."""
-    return store.crawl_job(session, source_id=source_id, kind=FEED)
-
-
 def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int) -> str | None:
     """Poll a source's feeds immediately; return the state of their job.
 
     A scheduled job is forced, a failed one retried; one that is queued, running or paused by hand is unchanged.
     """
-    job = feed_job(session, source_id=source_id)
+    job = store.crawl_job(session, source_id=source_id, kind=FEED)
     if job is None:
         return None
     if state_of(job) is State.SCHEDULED and job.next_run_at is not None and job.next_run_at > clock.now():
