@@ -124,6 +124,9 @@ class AdminSnapshot:
     title: Operator[str | None]
 
 
+_ARTIFACTS = ("final_zim", "combined_log", "state_file", "coverage_report")
+
+
 def admin_job(row: JobRow, files: tuple[int, int]) -> AdminJob:
     """Convert a job to the older names; `files` are the number of its WARC files and their total size."""
     job, run = row.job, row.latest
@@ -175,13 +178,8 @@ def admin_detail(
         pages_crawled=counts.items_crawled,
         pages_total=counts.items_total,
         pages_failed=counts.items_failed,
-        output_bytes_total=storage.get("output_bytes"),
-        tmp_bytes_total=storage.get("tmp_bytes"),
-        tmp_non_warc_bytes_total=storage.get("tmp_non_warc_bytes"),
-        final_zim_path=artifacts.get("final_zim"),
-        combined_log_path=artifacts.get("combined_log"),
-        state_file_path=artifacts.get("state_file"),
-        coverage_report_path=artifacts.get("coverage_report"),
+        **{f"{kind}_bytes_total": storage.get(f"{kind}_bytes") for kind in ("output", "tmp", "tmp_non_warc")},
+        **{f"{kind}_path": artifacts.get(kind) for kind in _ARTIFACTS},
         config=config,
         last_stats=stats,
         index_progress=index_progress,

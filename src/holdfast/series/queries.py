@@ -180,9 +180,8 @@ def has_old(session: Session, *, step_s: int, before: datetime) -> bool:
 
 def roll_up(session: Session, *, step_s: int, into_s: int, before: datetime, limit: int) -> int:
     """Move the oldest rows of one step to rows of a longer one; return how many."""
-    taken = _oldest(step_s, before, limit).returning(
-        Series.execution_id, Series.at, Series.domains_waiting, *(getattr(Series, name) for name in COUNTED)
-    )
+    key = Series.execution_id, Series.at
+    taken = _oldest(step_s, before, limit).returning(*key, Series.domains_waiting, *_TOTALLED)
     merged: dict[tuple[int, int], dict[str, Any]] = {}
     count = 0
     for execution_id, at, domains, *numbers in session.execute(taken.execution_options(synchronize_session=False)):

@@ -234,12 +234,8 @@ def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> JobRo
 
 
 def state_counts(session: Session) -> dict[str, int]:
-    rows = session.execute(
-        select(Job.state, func.count())
-        .where(Job.state.is_not(None), Job.deleted_at.is_(None), of_source())
-        .group_by(Job.state)
-    )
-    return {str(state): count for state, count in rows}
+    query = select(Job.state, func.count()).where(*_where(JobFilter())).group_by(Job.state)
+    return {str(state): count for state, count in session.execute(query)}
 
 
 def executions_of(session: Session, *, job_id: int, limit: int, offset: int) -> tuple[list[Execution], int]:
