@@ -37,37 +37,25 @@ _NEVER_ASKED = and_(Execution.state == "completed", Execution.index_state.is_(No
 
 class ToIndex(NamedTuple):
     execution_id: int
-    job_id: int
     source: str
     output_dir: str
-    backend: str
     directory: str | None
     """The id of the data directory with its files, if known."""
+    backend: str
 
 
 def next_to_index(session: Session, directory: str, *, now: datetime, after: int = 0) -> ToIndex | None:
     """Return the next execution after `after` that has ended and is pending for indexing in this data directory."""
+    columns = Execution.id, Source.code, Execution.output_dir, Execution.directory
     row = session.execute(
-        select(
-            Execution.id,
-            Execution.job_id,
-            Source.code,
-            Execution.output_dir,
-            Job.kind,
-            Execution.config,
-            Job.config,
-            Source.config,
-            Execution.directory,
-        )
+        select(*columns, Job.kind, Execution.config, Job.config, Source.config)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(_WAITS, Execution.id > after, is_ours(directory, now))
         .order_by(Execution.id)
         .limit(1)
     ).one_or_none()
-    if row is None:
-        return None
-    return ToIndex(row[0], row[1], row[2], row[3], backend_of(*row[4:8]), row[8])
+    return None if row is None else ToIndex._make((*row[:4], backend_of(*row[4:])))
 
 
 def quality(session: Session, *, execution_id: int) -> dict[str, int]:
