@@ -91,8 +91,7 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 def _is_own(session: Session, job: Job, execution: Execution) -> bool:
     if job.source_id is None:
         return True
-    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
-    return is_own_run(job.kind, execution.config, job.config, source.config)
+    return is_own_run(job.kind, execution.config, job.config, session.get_one(Source, job.source_id).config)
 
 
 def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> PausedRun:
