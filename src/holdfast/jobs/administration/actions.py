@@ -118,10 +118,10 @@ class JobActions:
         found, source = locked_both(session, job_id)
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
-        config, rests = self._config(source, spec), _rests(found, spec)
+        config = checked_config(source, spec.config, start=spec.url, check=self._backend_check)
         _check_kind(found, spec)
         check_uncapped(found.kind, config, self._annual_check)
-        return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
+        return self._apply(session, found, spec, config, enabled=source.enabled, rests=_rests(found, spec))
 
     def end_schedule(self, session: Session, job_id: int) -> None:
         """Stop a job from recurring. A run that is running, or queued by a person, continues; a scheduled run is
@@ -203,10 +203,7 @@ class JobActions:
         source = store.locked_source(session, spec.source_id)
         if source is None:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
-        return source, self._config(source, spec)
-
-    def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
-        return checked_config(source, spec.config, start=spec.url, check=self._backend_check)
+        return source, checked_config(source, spec.config, start=spec.url, check=self._backend_check)
 
     def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, *, kind: str) -> Job:
         now = self._clock.now()
