@@ -97,15 +97,16 @@ def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
         return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
 
 
-def _close_row(tx: Transaction, clock: Clock, owner_id: int, kind: str) -> bool:
-    """Close an owner's row, or delete it if the owner is a visitor; return False if it was already closed."""
+_UNCHANGED = "id = ? AND ended_at IS NULL AND heartbeat_at = ?"
+"""Condition that an owner is still as it was judged: one that is back since has sent a heartbeat."""
+
+
+def _close_row(tx: Transaction, clock: Clock, kind: str, which: str, values: tuple[int, ...]) -> bool:
+    """Close an owner's row, or delete it if the owner is a visitor; return False if there is no such row."""
     if kind == VISITOR:
-        return bool(tx.execute("DELETE FROM owners WHERE id = ? RETURNING id", (owner_id,)))
-    rows = tx.execute(
-        "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
-        (to_micros(clock.now()), owner_id),
-    )
-    return bool(rows)
+        return bool(tx.execute(f"DELETE FROM owners WHERE {which} RETURNING id", values))  # noqa: S608
+    now = to_micros(clock.now())
+    return bool(tx.execute(f"UPDATE owners SET ended_at = ? WHERE {which} RETURNING id", (now, *values)))  # noqa: S608
 
 
 def delete_ended_visitors(raw_db: RawDatabase) -> None:
@@ -165,7 +166,7 @@ class OwnerProcess:
 
     def leave(self, tx: Transaction) -> None:
         """Close the row in the caller's transaction, with this process's last writes; `end` releases the rest."""
-        _close_row(tx, self._clock, self.id, self.kind)
+        _close_row(tx, self._clock, self.kind, "id = ? AND ended_at IS NULL", (self.id,))
 
     def end(self) -> None:
         try:
@@ -218,17 +219,27 @@ def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[Owne
 
 @contextmanager
 def cleaning_up(raw_db: RawDatabase, owner: OwnerRow) -> Iterator[bool]:
-    """Lock a dead owner during its clean-up; yield False if another process is cleaning up or has done so."""
+    """Lock a dead owner during its clean-up; yield False if it is back, or another process does or did this."""
     with claimed(owner.run_path) as ours:
-        # Check once the claim is held: another start may have finished between the list and the claim.
-        yield ours and _is_open(raw_db, owner.id)
+        # Check once the claim is held: the list may be minutes old, and another start may have finished since.
+        yield ours and _is_unchanged(raw_db, owner)
+
+
+def _is_unchanged(raw_db: RawDatabase, owner: OwnerRow) -> bool:
+    with raw_db.read() as tx:
+        return bool(tx.execute(f"SELECT 1 FROM owners WHERE {_UNCHANGED}", _judged_row(owner)))  # noqa: S608
+
+
+def _judged_row(owner: OwnerRow) -> tuple[int, int]:
+    return owner.id, to_micros(owner.heartbeat_at)
 
 
 def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
-    """Close a dead owner's row after its leases are free; return False if another process did it first."""
+    """Close a dead owner's row after its leases are free; return False if it is back, or another process did it."""
     with raw_db.write() as tx:
-        closed = _close_row(tx, clock, owner.id, owner.kind)
-    owner.run_path.unlink(missing_ok=True)
+        closed = _close_row(tx, clock, owner.kind, _UNCHANGED, _judged_row(owner))
+    if closed:
+        owner.run_path.unlink(missing_ok=True)
     return closed
 
 

@@ -344,3 +344,28 @@ def test_walk_ends_the_rows_of_what_was_released(raw_db: RawDatabase, clock: Fak
         assert (asked, count) == (expected, len(expected) - 1)
     assert recover_owners(raw_db, clock, folder=tmp_path, stale_s=0.0) == 2
     living.end()
+
+
+def test_recovery_keeps_an_owner_that_is_back_before_its_turn(
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
+    first, second = (_owner(raw_db, clock, tmp_path / "there") for _ in range(2))
+    for owner in (first, second):
+        _die(owner).unlink()
+    clock.advance(121)
+    released = []
+
+    def release(owner: OwnerRow) -> bool:
+        """Take so long that the owners' machine is back meanwhile."""
+        released.append(owner.id)
+        with raw_db.write() as tx:
+            first.beat(tx)
+            second.beat(tx)
+        return True
+
+    clock.advance(1)
+    assert recover_owners(raw_db, clock, folder=tmp_path, stale_s=300, release=release) == 0
+
+    assert released == [first.id]
+    assert not was_closed(raw_db, first)
+    assert not was_closed(raw_db, second)
