@@ -196,17 +196,18 @@ def located(folder: Path, run_path: Path) -> Path:
 def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow:
     """Return an owner with its state and the path of its run file. A live process never counts as dead."""
     path, is_silent = located(folder, owner.run_path), owner.heartbeat_at <= silent_since
-    return replace(owner, run_path=path, is_silent=is_silent, state=_state(path, owner.host, is_silent=is_silent))
+    return replace(owner, run_path=path, is_silent=is_silent, state=_state(path, is_silent=is_silent))
 
 
-def _state(path: Path, host: str, *, is_silent: bool) -> OwnerState:
+def _state(path: Path, *, is_silent: bool) -> OwnerState:
     if is_hidden(path):  # of another user: only silence shows that it died, as on another machine
         return OwnerState.AWAY if is_silent else OwnerState.ALIVE
     if has_died(path):
         return OwnerState.DEAD
     if is_held(path) or not is_silent:
         return OwnerState.ALIVE
-    return OwnerState.DEAD if path.exists() or host == socket.gethostname() else OwnerState.AWAY
+    # Host names prove nothing: two machines may share one.
+    return OwnerState.DEAD if path.exists() else OwnerState.AWAY
 
 
 def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[OwnerRow]:

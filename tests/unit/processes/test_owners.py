@@ -369,3 +369,16 @@ def test_recovery_keeps_an_owner_that_is_back_before_its_turn(
     assert released == [first.id]
     assert not was_closed(raw_db, first)
     assert not was_closed(raw_db, second)
+
+
+def test_worker_on_a_machine_with_our_name_keeps_its_jobs(
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
+    worker = _owner(raw_db, clock, tmp_path / "there", "worker")
+    _die(worker).unlink()
+
+    clock.advance(300 + 119)
+    assert recover_owners(raw_db, clock, folder=tmp_path, stale_s=300) == 0
+
+    clock.advance(2)
+    assert recover_owners(raw_db, clock, folder=tmp_path, stale_s=300) == 1
