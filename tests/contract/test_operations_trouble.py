@@ -19,7 +19,7 @@ from holdfast.operations.works import verify
 from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from tests.api_bed import Server
-from tests.operations_bed import begun, operation, run_next, run_waiting, send, warc_bytes
+from tests.operations_bed import begun, operation, run_next, run_waiting, send, taken, warc_bytes
 
 
 def _package(*names: str) -> bytes:
@@ -102,6 +102,20 @@ def test_an_operation_whose_database_blinks_goes_on_where_it_was(server: Server)
     assert (between["state"], between["error"], between["finishedAt"]) == ("queued", None, None)
     assert attempts == [(1, {}), (2, {"after": 7})]
     assert (ended, done["state"], done["result"]) == (OperationState.DONE, "done", {"done": True})
+
+
+def test_released_operation_waits_for_database_after_many_starts(server: Server) -> None:
+    number = _started(server)
+    for _ in range(25):
+        lease = taken(server)
+        assert lease is not None
+        server.bed.party.leases.release(lease)
+
+    def work(_context: OperationContext) -> dict[str, Any]:
+        raise Unavailable("the database did not answer")
+
+    assert run_next(server, work) is OperationState.QUEUED
+    assert operation(server, number)["error"] is None
 
 
 def test_an_operation_that_finds_the_same_thing_away_each_time_fails_and_says_what(server: Server) -> None:

@@ -25,6 +25,7 @@ from holdfast.index.indexer import Interrupted
 from holdfast.jobs.kinds import OperationKind
 from holdfast.jobs.schedule_queries import LeaseClaim, held_job
 from holdfast.operations.long_running import find
+from holdfast.operations.queries import failed_starts
 from holdfast.outside_text import clean
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime
@@ -72,6 +73,7 @@ class OperationContext:
     clock: Clock
     held: HeldOperation
     attempt: int
+    """Number of starts without those that a worker released."""
     parameters: dict[str, Any]
     result: dict[str, Any]
     """Result so far: a process that continues the operation starts from here."""
@@ -114,14 +116,14 @@ def run_operation(
     """Run the operation of a leased job, and report progress and end."""
     with open_runtime(settings) as runtime, closing(Database(settings.database, statement_s=None)) as database:
         with database.read() as session:
-            row = find(session, held.operation_id)
+            row, failed = find(session, held.operation_id), failed_starts(session, held.operation_id)
         context = OperationContext(
             settings=settings,
             runtime=runtime,
             database=database,
             clock=clock,
             held=held,
-            attempt=row.attempt,
+            attempt=failed + 1,
             parameters=dict(row.execution.config),
             result=dict(row.execution.metrics.get("result", {})),
             stopping=stopping or threading.Event(),
