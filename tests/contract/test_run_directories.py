@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from holdfast import config
 from holdfast.clock import to_micros
@@ -22,12 +23,14 @@ from holdfast.jobs.pauses import AWAY
 from holdfast.jobs.records import job_record
 from holdfast.jobs.views import listing
 from holdfast.jobs.waiting import queued_runs, waits_of
+from holdfast.processes.owners import OPERATING
 from holdfast.search.directory import IndexDirectory
 from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
+from holdfast.worker.loop import RunnerTable, open_worker
 from holdfast.zimit.output_directory import SENTINEL
 from tests.api_bed import Server
 from tests.clock import FakeClock
@@ -123,6 +126,21 @@ def test_run_of_a_silent_machine_goes_on_elsewhere(bed: Bed, machines: tuple[Par
     b.leases.release(lease)
     assert a.leases.take(holder(a.database, "host-a")) is None, "it is b's now"
     assert b.taken("host-b/4").left_behind is None
+
+
+def test_run_does_not_wait_for_a_worker_of_operations(bed: Bed, clock: FakeClock) -> None:
+    settings = _settings(bed)
+    with open_worker(settings, RunnerTable({}), kind=OPERATING):
+        pass
+    here, elsewhere = bed.another(IndexDirectory(bed.home).identity()), bed.another("b")
+    first = _handed_back(bed, here)
+    with bed.database.write() as session:
+        session.execute(update(Owner).where(Owner.kind == OPERATING).values(heartbeat_at=clock.now()))
+
+    lease = elsewhere.taken("host-b/2")
+
+    assert lease.execution_id == first.execution_id
+    assert lease.left_behind is not None
 
 
 def test_waiting_run_names_its_machine_in_every_view(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:

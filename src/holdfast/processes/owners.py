@@ -129,7 +129,7 @@ class OwnerProcess:
         execution_id: int | None,
         directory: str | None = None,
     ) -> None:
-        """`directory` is the id of a worker's data directory: it shows others that its files are accessible."""
+        """`directory` is the id of a crawl worker's data directory: it shows others that its files are accessible."""
         self._raw_db, self._clock, self._directory = raw_db, clock, directory
         self.run = run
         self.kind = kind

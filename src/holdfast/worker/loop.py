@@ -241,7 +241,9 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, kind: str = SC
         # Called last, so that processes that died after this worker's last run do not wait for another start.
         stack.callback(_recover_at_end, runtime)
         run = RunFile(runtime.run_folder)
-        owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=None, directory=directory)
+        # Crawls do not wait for a worker that runs none: without the directory it does not show that one is here.
+        here = None if kind == OPERATING else directory
+        owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=None, directory=here)
         stack.callback(_end_owner, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()

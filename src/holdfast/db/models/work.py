@@ -47,7 +47,7 @@ class Owner(Model):
     heartbeat_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     directory: Mapped[str | None] = mapped_column(String(32))
-    """For a worker: the id of its data directory."""
+    """For a worker that runs crawls: the id of its data directory."""
 
     __table_args__ = (
         partial_index("ix_owners_open", "host", where="ended_at IS NULL"),
