@@ -95,8 +95,9 @@ def test_deleted_blob_is_missing_and_its_key_free(store: Store) -> None:
 def test_folder_is_no_blob(store: Store) -> None:
     store.put("a/b/x", [b"1"])
 
-    with pytest.raises(NotFound):
-        store.size("a/b")
+    for look in (store.open, store.size):
+        with pytest.raises(NotFound):
+            look("a/b")
 
 
 @pytest.mark.parametrize("key", ["../out", "a/../../out", "/etc/passwd", "a\0b"])

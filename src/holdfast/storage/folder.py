@@ -47,11 +47,16 @@ def open_file(file: AnyFile) -> BlobReader:
 
 def open_local(path: Path) -> LocalFile:
     try:
-        return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        # A container can write to the folder of its run: opening a named pipe would wait for its writer forever.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as exc:
         raise NotFound(f"there is no file {path}") from exc
     except OSError as exc:
         raise Unavailable(f"cannot open {path}: {exc.strerror}") from exc
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NotFound(f"{path} is no file")
+    return LocalFile(fd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,10 @@ class FolderStore:
         if key.startswith("/") or ".." in key.split("/") or "\0" in key:
             raise self.refused(key)
         # Resolve links first: one below the root may point elsewhere.
-        real = (self.root / key).resolve()
+        try:
+            real = (self.root / key).resolve()
+        except RuntimeError as exc:  # links that form a circle
+            raise self.refused(key) from exc
         if any(real.is_relative_to(folder) for folder in self.permitted()):
             return real
         raise self.refused(key)

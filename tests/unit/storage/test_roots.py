@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from holdfast.errors import NotFound
 from holdfast.storage.roots import (
     ROOTS,
     StrayFile,
@@ -16,6 +18,7 @@ from holdfast.storage.roots import (
     may_lie_at,
     record_root,
     recorded_roots,
+    stored_file,
 )
 from holdfast.storage.store import FileKey
 
@@ -143,3 +146,18 @@ def test_row_with_any_other_location_is_refused(tmp_path: Path, location: str) -
         local_path(tmp_path, FileKey("x.warc.gz", location))
     assert find_file(tmp_path, FileKey("x.warc.gz", location)) is None
     assert local_path(tmp_path, FileKey("x.warc.gz", "/recorded/deep")) == Path("/recorded/deep/x.warc.gz")
+
+
+def test_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.warc.gz").symlink_to("x.warc.gz")
+
+    with pytest.raises(StrayFile):
+        local_path(tmp_path, FileKey("x.warc.gz"))
+    assert find_file(tmp_path, FileKey("x.warc.gz")) is None
+
+
+def test_named_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.warc.gz")
+    # Without a writer, an open that waits would never return.
+    with pytest.raises(NotFound, match="is no file"):
+        stored_file(tmp_path, FileKey("x.warc.gz")).open()
