@@ -286,6 +286,17 @@ def test_only_the_holder_may_renew_release_or_settle(bed: Bed) -> None:
     assert bed.party.leases.settle(lease, DONE) is State.COMPLETED
 
 
+def test_worker_that_is_back_keeps_its_new_lease(bed: Bed) -> None:
+    bed.once()
+    bed.party.scheduler.tick()
+    end_holder(bed.database, "w1")
+
+    lease = bed.party.taken("w1")
+
+    assert bed.party.scheduler.sweep() == 0
+    bed.party.leases.renew(lease)
+
+
 def test_a_lock_is_stale_five_minutes_after_its_last_heartbeat(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.once()
     bed.party.scheduler.tick()

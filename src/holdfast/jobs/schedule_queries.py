@@ -18,7 +18,7 @@ from holdfast.db.models.base import Moment
 from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
 from holdfast.jobs.store import open_operations
-from holdfast.processes.leases import has_ended
+from holdfast.processes.leases import REOPEN, has_ended
 from holdfast.records import Operator, record
 
 _OPEN = ("queued", "running", "stopped")
@@ -169,8 +169,12 @@ def is_ours(directory: str, now: datetime) -> ColumnElement[bool]:
     return or_(here, ~lives.correlate(Execution))
 
 
+_REOPEN = text(REOPEN).bindparams(bindparam("now", type_=Moment()))
+
+
 def hold_job(session: Session, *, job_id: int, token: str, owner_id: int, now: datetime) -> int:
     """Assign a job locked by `lock_next` to an owner and return the new epoch; the job is running from here on."""
+    session.execute(_REOPEN, {"owner_id": owner_id, "now": now})
     return session.scalars(
         update(Job)
         .where(Job.id == job_id)

@@ -21,6 +21,8 @@ HELD: Final = "token = ? AND lease_expires_at IS NOT NULL"
 RELEASED: Final = "owner_id = NULL, lease_expires_at = NULL"
 REVOKED: Final = f"token = token + 1, {RELEASED}"
 """Assignments that reject the next write of the present holder."""
+REOPEN: Final = "UPDATE owners SET ended_at = NULL, heartbeat_at = :now WHERE id = :owner_id AND ended_at IS NOT NULL"
+"""Opens the row of an owner that was silent for long and ended by others: until then, its leases count as free."""
 
 
 def is_free(table: str, now: str = "?") -> str:
