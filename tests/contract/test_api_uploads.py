@@ -267,6 +267,21 @@ def test_a_worker_that_lost_its_operation_says_nothing_of_the_upload(server: Ser
     assert part_path(server.archive.home, upload_id).exists()
 
 
+def test_result_of_an_import_survives_its_process(server: Server) -> None:
+    whole = warc_bytes()
+    place = begun(server, len(whole))
+    send(server, place, whole, 0)
+    lease = taken(server)
+    assert lease is not None
+    held = HeldOperation(lease.execution_id, lease.claim)
+    # The process is killed before its worker reads what it reported.
+    run_operation(server.archive.settings, server.clock, held, WORKS, tell=lambda _told: None)
+    server.bed.party.leases.release(lease, has_died=True)
+
+    assert run_waiting(server) == [OperationState.DONE]
+    assert operation(server, lease.execution_id)["result"]["imported"] == 1
+
+
 def _row(server: Server, upload_id: int) -> Upload:
     with server.archive.database.read() as session:
         return uploads.find(session, upload_id)

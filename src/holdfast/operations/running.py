@@ -92,10 +92,14 @@ class OperationContext:
         if self.stopping.is_set():
             raise Interrupted("stopped; it continues from here when it is started again")
 
-    def demand_held(self, session: Session) -> None:
-        """Lock the operation until the transaction ends; raise LeaseLost if another worker holds it by now."""
+    def store_result(self, session: Session) -> None:
+        """Store the result so far in the caller's transaction, for a process that continues after this one died.
+
+        Lock the operation until the transaction ends; raise LeaseLost if another worker holds it by now.
+        """
         if held_job(session, self.held.claim) is None:
             raise LeaseLost(f"operation {self.held.operation_id} was taken up by another worker")
+        find(session, self.held.operation_id).execution.metrics = _metrics(self)
 
 
 OperationWork = Callable[[OperationContext], dict[str, Any]]

@@ -359,14 +359,14 @@ def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
 
 
 def settle_imported(
-    database: Database, clock: Clock, home: Path, upload_id: int, *, demand_held: Callable[[Session], None]
+    database: Database, clock: Clock, home: Path, upload_id: int, *, store_result: Callable[[Session], None]
 ) -> None:
-    """Mark an upload as imported, and delete its bytes; `demand_held` raises LeaseLost if another worker imports it.
+    """Mark an upload as imported, and delete its bytes; `store_result` raises LeaseLost if another worker imports it.
 
     Failed and cancelled imports are recorded by the end of their operation.
     """
     with database.write() as session:
-        demand_held(session)
+        store_result(session)
         row = _held(session, upload_id)
         row.state, row.expires_at, row.updated_at = UploadState.IMPORTED.value, None, clock.now()
     remove_part(home, upload_id)

@@ -77,7 +77,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     upload_id, settings = int(context.parameters["upload"]), context.settings
     with context.database.read() as session:
         row = queries.upload_by_id(session, upload_id)
-    # If the process died after the last step, only the result is missing.
+    # The process before this one died after `settle_imported`, which stored the result.
     if row is None or row.state == UploadState.IMPORTED:
         return context.result
     path = part_path(settings.home, upload_id)
@@ -90,7 +90,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     config = {"upload": upload_id, "name": row.name}
     request = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
     context.result = _imported(context, request, path, strict=row.strict)
-    settle_imported(context.database, context.clock, settings.home, upload_id, demand_held=context.demand_held)
+    settle_imported(context.database, context.clock, settings.home, upload_id, store_result=context.store_result)
     _take_in(context)
     return context.result
 
