@@ -96,7 +96,7 @@ class Indexer:
         self._on_progress = on_progress
         self._child = ParseChild(deadline_s=_PDF_DEADLINE_S)
         self.stopping = False
-        """Set from a signal handler: the file that is being read is given back after its batch."""
+        """Set from a signal handler: the reader releases its file after the current batch."""
 
     def close(self) -> None:
         self._child.close()

@@ -32,7 +32,7 @@ def main() -> None:
     held = HeldOperation(int(operation_id), LeaseClaim(int(job_id), token, int(epoch)))
 
     def tell(told: dict[str, Any]) -> None:
-        # If the worker is dead, the end of standard input says so, too.
+        # Ignore that the worker is dead: the end of standard input stops this process.
         with suppress(BrokenPipeError):
             os.write(worker, json.dumps(told, default=str).encode() + b"\n")
 

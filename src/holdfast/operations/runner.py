@@ -101,7 +101,7 @@ def _failed(error: str, code: str, metrics: dict[str, Any]) -> RunEnding:
 
 
 class OperationChild:
-    """A process that performs an operation, and the last that it told."""
+    """The process of an operation, and what it last reported."""
 
     def __init__(self, settings: Settings, lease: ExecutionLease, metrics: Mapping[str, Any]) -> None:
         own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
@@ -132,7 +132,7 @@ class OperationChild:
         self.metrics, self.end = told, end and OperationEnd(end)
 
     def follow(self, holding: RunnerHolding) -> int:
-        """Report its progress until it has ended, which it is requested to do by a stop or a pause."""
+        """Report its progress until it has ended; request it to end if the run is stopped or paused."""
         process, waited_s = self._process, 0.0
         assert process.stdin is not None
         phase = None

@@ -45,10 +45,10 @@ class ChildProcess:
         self._asked = 0
 
     def ask_to_end(self, times: int = 1) -> None:
-        """Raise the number of requests to end to `times`, at most two; none is repeated."""
+        """Request it to end `times` times in all, at most twice; requests that were sent before count."""
         while self._asked < min(times, len(STOPS)):
             self._asked += 1
-            # Not by `Popen`, which would read the exit code: once it is read, the kernel says no more what it cost.
+            # `Popen` would read the exit code, and then the kernel no longer has the process's resource use.
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.kill(self.pid, STOPS[self._asked - 1])
@@ -61,7 +61,7 @@ class ChildProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def has_ended(self) -> bool:
-        """Return whether it has ended; the exit code is not read, so that the kernel still says what it cost."""
+        """Return whether it has ended, without reading the exit code: its resource use is available until then."""
         if self._process.returncode is not None:
             return True
         with suppress(ChildProcessError):
@@ -88,7 +88,7 @@ class ChildProcess:
         """Return the exit code, and leave what it started running: a mount command may leave its server behind.
 
         At the deadline, or once `until` is true, kill everything in its session, and return None. A process that
-        hangs in the kernel cannot be killed: it is left behind, and ends when the kernel lets go of it.
+        hangs in the kernel cannot be killed: it is left behind, and ends when its system call returns.
         """
         if self._ends_within(deadline_s, until):
             return self._process.wait()

@@ -100,10 +100,10 @@ def is_held(path: Path) -> bool:
 
 
 def has_died(path: Path) -> bool:
-    """Return whether the process of this run file has died, as far as its lock says so.
+    """Return whether the lock of this run file proves that its process has died.
 
-    Locks of shared storage may be local to each machine, so that of another kernel's file says nothing. Host names
-    prove nothing: two machines may share one.
+    The lock proves nothing if another kernel created the file: locks on shared storage may be local to each machine.
+    Nor do host names: two machines may share one.
     """
     return not is_held(path) and path.exists() and boot_id(path) in (None, boot_id())
 

@@ -402,7 +402,7 @@ class DeliveryThread:
         with self._database.write() as session:
             before = moment_in(session, self._clock) - timedelta(days=_KEEP_DAYS)
             dropped = queries.drop_finished(session, before=before, limit=_PRUNED)
-        # The portion is full: the next pass sends the rest.
+        # After a full portion, the next pass deletes more.
         self._pruned_at = None if dropped == _PRUNED else now
 
     def _release(self, unsent: Collection[WebhookDelivery]) -> None:

@@ -86,9 +86,9 @@ class RunnerHolding:
         self._reported: tuple[Counts, dict[str, Any]] = Counts(), {}
         self._reported_at = clock.monotonic()
         self.rest_s = 0.0
-        """How long an execution that is handed back rests before it is taken again; the runner says so."""
+        """Seconds until a released execution may be leased again; set by the runner."""
         self.has_died = False
-        """Whether it is handed back because its process died; the runner says so."""
+        """Whether the run is released because its process died; set by the runner."""
         self.is_paused = False
         """Whether an operator has paused the run, as last read from its row."""
 
@@ -289,7 +289,7 @@ class WorkerRun:
         self.ending: RunEnding | None = None
         """None if it is to be continued, or is lost."""
         self.is_lost = False
-        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
+        """Whether the lease was lost before the runner returned: its ending is then ignored."""
         self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
 
     def start(self) -> None:
