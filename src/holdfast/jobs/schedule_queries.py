@@ -117,7 +117,8 @@ def next_queued(
 
     Excludes executions before their time and of disabled sources; limited to these kinds or this job, if given.
     With `directory`, excludes those whose files are in another data directory, unless all of its workers are
-    dead. With `operations`, return one of these instead of a source's: they never leave their data directory.
+    dead. With `operations`, return one of these instead of a source's, unless it is paused: they never leave their data
+    directory.
     """
     # Check without a lock first: nearly every check finds nothing, and SQLite has only one write lock.
     row = session.execute(_queued(now, kinds, job_id, directory, operations=operations)).one_or_none()
@@ -153,7 +154,7 @@ def _queued(
     )
     query = query if job_id is None else query.where(Job.id == job_id)
     if operations:
-        query = query.where(Execution.job_id.in_(open_operations()))
+        query = query.where(Execution.job_id.in_(open_operations()), Execution.paused_at.is_(None))
         return query if directory is None else query.where(Execution.directory == directory)
     # A source may have been disabled after its run was queued: the run waits until it is enabled again.
     query = query.join(Source, Source.id == Job.source_id).where(Source.enabled)

@@ -18,6 +18,7 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.recovery import recover_leases
 from holdfast.db.engine import Database, moment_in, server_clock
+from holdfast.db.models import Execution
 from holdfast.errors import HoldfastError
 from holdfast.jobs.kinds import OPERATIONS_AT_ONCE
 from holdfast.jobs.schedule_queries import stale_ids, stale_locks
@@ -108,7 +109,7 @@ class OperationLauncher:
         here = read_directory_id(self._settings.home)
         rows = [row for row in rows if row.execution.directory == here]
         held = {row.job.id for row in rows if row.execution.state == "running"}
-        waiting = [row for row in rows if row.execution.state == "queued" and _is_late(row.execution.queued_at, now)]
+        waiting = [row for row in rows if row.execution.state == "queued" and _is_late(row.execution, now)]
         return (bool(waiting) and len(held) < OPERATIONS_AT_ONCE) or (bool(held) and self._is_stale(held, now))
 
     def _is_stale(self, held: set[int], now: datetime) -> bool:
@@ -135,8 +136,9 @@ class OperationLauncher:
             self._restarts = Restarts()
 
 
-def _is_late(queued_at: datetime | None, now: datetime) -> bool:
-    return queued_at is not None and queued_at + _PATIENCE <= now
+def _is_late(execution: Execution, now: datetime) -> bool:
+    queued_at = execution.queued_at
+    return execution.paused_at is None and queued_at is not None and queued_at + _PATIENCE <= now
 
 
 _MODULE: Final = f"{__package__}.worker"

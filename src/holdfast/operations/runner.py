@@ -66,9 +66,9 @@ class OperationRunner:
             given_up = OperationAbandoned(died)
             return _failed(str(given_up), given_up.code, metrics)
         while (stop := holding.poll_signals()) is None:
+            # It takes no place of the worker until it is resumed: then any worker leases it.
             if holding.is_paused:
-                holding.wait(_TURN_S)
-                continue
+                return None
             try:
                 child = self._child(self._settings, lease, metrics)
             except OSError as exc:
