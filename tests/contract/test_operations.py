@@ -13,7 +13,7 @@ from holdfast.db import connect
 from holdfast.db.models import JobEvent
 from holdfast.errors import LeaseLost
 from holdfast.index.queries import sealed_files_after
-from holdfast.jobs.administration.run_pausing import pause_run, resume_run, runs_under_way
+from holdfast.jobs.administration.run_pausing import NotPausable, pause_run, resume_run, runs_under_way
 from holdfast.jobs.endings import Counts, RunEnding, RunResult
 from holdfast.jobs.execution_queries import latest_executions
 from holdfast.jobs.kinds import OperationKind
@@ -209,6 +209,25 @@ def test_paused_operation_leaves_its_place_and_continues_where_it_was(server: Se
     assert (state, found) == (OperationState.DONE, [{}, {"seen": 5}])
 
 
+def test_pause_of_an_operation_that_does_not_run_names_its_commands(server: Server) -> None:
+    number = server.client.post(f"{ADMIN}/search-index/rebuild").json()["id"]
+
+    def refusal() -> str:
+        with server.archive.database.write() as session, pytest.raises(NotPausable) as refused:
+            pause_run(session, server.clock, number)
+        return str(refused.value)
+
+    queued = refusal()
+    run_next(server, lambda _context: {})
+    over = refusal()
+
+    assert queued == f"execution {number} has not started; to cancel it: holdfast operation cancel {number}"
+    assert (
+        over
+        == f"execution {number} is completed, so it cannot be paused or resumed; see: holdfast operation show {number}"
+    )
+
+
 def test_operations_are_in_no_list_of_crawls(server: Server) -> None:
     server.client.post(f"{ADMIN}/search-index/rebuild")
     done = server.ask("POST", f"{ADMIN}/verifications", quick=True).json()
@@ -222,7 +241,7 @@ def test_operations_are_in_no_list_of_crawls(server: Server) -> None:
     assert server.get("/api/v1/scheduler/metrics").json()["executions"] == metrics["executions"]
     assert server.get("/api/v1/jobs/1").status_code == server.ask("POST", "/api/v1/jobs/1/cancel").status_code == 404
     assert operation(server, done["id"])["state"] == "done"
-    assert server.get(f"/api/v1/executions/{done['id']}").status_code == 200, "a number opens what it names"
+    assert server.get(f"/api/v1/executions/{done['id']}").status_code == 404
     with server.archive.database.read() as session:
         assert session.scalar(select(func.count()).select_from(JobEvent)) == 0
         assert runs_under_way(session, are_paused=False) == []

@@ -10,7 +10,7 @@ from holdfast.cli.formatting import duration
 from holdfast.cli.printing import Done, runnable
 from holdfast.errors import NotFound
 from holdfast.jobs.administration.run_pausing import NotPausable, PausedRun, pause_run, resume_run, runs_under_way
-from holdfast.jobs.views.status import is_abandoned, read_status
+from holdfast.jobs.views.status import is_without_process
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import Jobs, open_jobs
 
@@ -69,8 +69,7 @@ def _unheld(jobs: Jobs, done: list[PausedRun]) -> set[int]:
         return {
             number
             for number in resumed
-            if read_status(runtime.raw_db, runtime.clock, number).state == "queued"
-            or is_abandoned(runtime.raw_db, runtime.clock, number, folder=runtime.run_folder)
+            if is_without_process(runtime.raw_db, runtime.clock, number, folder=runtime.run_folder)
         }
 
 

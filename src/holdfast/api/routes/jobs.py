@@ -328,7 +328,7 @@ def job_executions(
 @router.get("/api/v1/executions/{id}", Permission.WATCH, errors=(404,))
 def execution_detail(archive: ArchiveDep, session: SessionDep, id: ExecutionId) -> ExecutionDetail:
     """Return one run, also of an ad-hoc crawl or an import; counts of a running one are a few seconds old."""
-    row = listing.execution(session, id)
+    row = listing.run_of_source(session, id)
     if row is None:
         raise ExecutionNotFound
     wait = waits_of(archive.settings, archive.clock, [row]).get(id)

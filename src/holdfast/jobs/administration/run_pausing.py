@@ -51,7 +51,7 @@ class PausedRun:
 def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Pause a run until it is resumed; raise NotFound or NotPausable. A paused run keeps its `paused_at`."""
     job, execution = _locked(session, execution_id)
-    _check(execution)
+    _check(job, execution)
     if may_wait(job, execution, is_own=_is_own(session, job, execution)) is None:
         raise NotPausable(
             f"execution {execution.id} is no crawl of our own crawler; it can be stopped with: holdfast stop "
@@ -75,7 +75,7 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     if newest is execution and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
         return _go_on(session, clock, job, execution)
     # Allow this for a tool's run, too: a paused run can always be resumed.
-    _check(execution)
+    _check(job, execution)
     now = moment_in(session, clock)
     if execution.paused_at is None:
         return _shown(execution, now, is_changed=False)
@@ -127,21 +127,22 @@ def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
     return session.scalars(query).one(), locked_execution(session, execution_id)
 
 
-def _check(execution: Execution) -> None:
-    run = f"execution {execution.id}"
+def _check(job: Job, execution: Execution) -> None:
+    run, number = f"execution {execution.id}", execution.id
+    is_operation = job.source_id is None
     if execution.state == "queued" and execution.started_at is None:
-        raise NotPausable(
-            f"{run} has not started, so nothing is fetched yet; to cancel it: holdfast job cancel {execution.job_id}"
-        )
+        nothing = "" if is_operation else ", so nothing is fetched yet"
+        cancel = f"operation cancel {number}" if is_operation else f"job cancel {job.id}"
+        raise NotPausable(f"{run} has not started{nothing}; to cancel it: holdfast {cancel}")
     if execution.state == "stopped":
         raise NotPausable(f"{run} is stopped; resume it with: holdfast crawl --resume")
     if execution.state not in ("queued", "running"):
-        raise NotPausable(
-            f"{run} is {execution.state}, so it cannot be paused or resumed; see: holdfast report {execution.id}; "
-            "to crawl its source again: holdfast job list"
-        )
+        again = f"report {number}; to crawl its source again: holdfast job list"
+        see = f"operation show {number}" if is_operation else again
+        raise NotPausable(f"{run} is {execution.state}, so it cannot be paused or resumed; see: holdfast {see}")
     if execution.stop_requested is not None:
-        raise NotPausable(f"{run} is stopping; see how far it is with: holdfast status {execution.id}")
+        see = f"operation show {number}" if is_operation else f"status {number}"
+        raise NotPausable(f"{run} is stopping; see how far it is with: holdfast {see}")
 
 
 def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: datetime, *, paused: bool) -> None:

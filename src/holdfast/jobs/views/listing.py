@@ -254,6 +254,12 @@ def execution(session: Session, execution_id: int) -> Execution | None:
     return session.scalars(_whole().where(Execution.id == execution_id)).one_or_none()
 
 
+def run_of_source(session: Session, execution_id: int) -> Execution | None:
+    """Return a run, unless it is an operation's."""
+    query = _whole().join(Job, Job.id == Execution.job_id).where(Execution.id == execution_id, of_source())
+    return session.scalars(query).one_or_none()
+
+
 def _whole() -> Select[Execution]:
     """Select executions with all columns, even if the session has loaded them without some."""
     # Reload the row: a session that has listed jobs has it without stack and metrics.

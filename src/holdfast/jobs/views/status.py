@@ -221,9 +221,20 @@ def _sum(counts: list[dict[str, Any]], key: str) -> int:
 
 def is_abandoned(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
     """Return whether a standalone crawl has state running although no process on any machine works on it."""
+    return _without_process(raw_db, clock, execution_id, folder=folder) == "running"
+
+
+def is_without_process(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
+    """Return whether an unfinished run waits for a worker, or is an abandoned crawl."""
+    return _without_process(raw_db, clock, execution_id, folder=folder) in ("queued", "running")
+
+
+def _without_process(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> str | None:
+    """Return the state of a run on which no process works, as far as known; None if one does."""
     # Read this before its state: a process that leaves in between has written its ending in the same step.
     if living_owners(raw_db, clock, execution_id=execution_id, folder=folder):
-        return False
+        return None
     with raw_db.read() as tx:
-        holding = execution_queries.holding(tx, execution_id=execution_id)
-    return not holding.is_of_job and holding.state == "running"
+        found = execution_queries.holding(tx, execution_id=execution_id)
+    # The worker of a job holds it by its lease.
+    return None if found.is_of_job and found.state == "running" else found.state
