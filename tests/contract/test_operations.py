@@ -200,12 +200,14 @@ def test_paused_operation_leaves_its_place_and_continues_where_it_was(server: Se
         return {"seen": 6}
 
     paused = run_next(server, work)
-    waiting = taken(server)
+    waiting, shown = taken(server), operation(server, started["id"])
     with server.archive.database.write() as session:
         resume_run(session, server.clock, started["id"])
     state = run_next(server, work)
 
     assert (paused, waiting) == (OperationState.QUEUED, None)
+    assert (shown["state"], shown["pausedAt"] is not None) == ("queued", True)
+    assert operation(server, started["id"])["pausedAt"] is None
     assert (state, found) == (OperationState.DONE, [{}, {"seen": 5}])
 
 

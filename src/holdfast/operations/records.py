@@ -218,6 +218,8 @@ class OperationRecord:
     """Whether an operator cancelled it."""
     attempt: Operator[int]
     """Number of starts: it continues after a restart of the server."""
+    paused_at: Operator[datetime | None]
+    """When an operator paused it: it is queued, but not started until it is resumed."""
     created_at: Operator[datetime]
     started_at: Operator[datetime | None]
     updated_at: Operator[datetime]
@@ -225,7 +227,9 @@ class OperationRecord:
 
     @property
     def running(self) -> str | None:
-        """The progress in words; None unless it runs."""
+        """The progress in words; None unless it runs or is paused."""
+        if self.paused_at is not None and self.finished_at is None:
+            return f"{self.progress}, paused; go on with: holdfast resume {self.id}"
         if self.state is not OperationState.RUNNING:
             return None
         return f"{self.progress}, stopping" if self.is_cancelled else str(self.progress)
