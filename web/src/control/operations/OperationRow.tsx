@@ -21,7 +21,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
   return (
     <article aria-label={`${nameOf(operation.kind)} ${operation.id}`} className="py-3">
       <div className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
-        <Tag tone={TONES[operation.state]}>{t.of("state", operation.state)}</Tag>
+        <Tag tone={TONES[operation.state]}>{t.of("state", isOpen(operation) && operation.pausedAt ? "paused" : operation.state)}</Tag>
         <span className="min-w-0 grow font-semibold break-words">{nameOf(operation.kind)}: {operation.subject}</span>
         <span className="text-sm text-soft">{withParts(t("by", { name: operation.startedBy }), { time: <Moment at={operation.createdAt} /> })}</span>
       </div>

@@ -11,6 +11,7 @@ export const t = room("operations", {
   "kind.verify_edition": "Verifying an edition",
   "kind.compare_editions": "Comparing editions",
   "state.queued": "queued",
+  "state.paused": "paused",
   "state.running": "running",
   "state.done": "done",
   "state.failed": "failed",

@@ -10,6 +10,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   "kind.verify_edition": "Vérification d’une édition",
   "kind.compare_editions": "Comparaison d’éditions",
   "state.queued": "en file d’attente",
+  "state.paused": "en pause",
   "state.running": "en cours",
   "state.done": "terminé",
   "state.failed": "en échec",
