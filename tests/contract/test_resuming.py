@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -68,3 +69,27 @@ def test_a_crawl_is_not_resumed_where_none_of_its_files_is_there(
         path.parent.mkdir(parents=True)
         mounted.rename(path)
         assert _begin(raw_db, clock, home, output).resumed
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_crawl_of_a_moved_or_copied_data_directory_is_resumed_there(
+    migrated_url: str, clock: FakeClock, tmp_path: Path, *, is_copy: bool
+) -> None:
+    before, home = tmp_path / "before", tmp_path / "home"
+    before.mkdir()
+    with closing(connect(migrated_url)) as raw_db:
+        first = _begin(raw_db, clock, before, None)
+        path = _seal_a_file(raw_db, clock, first, before)
+        if is_copy:
+            shutil.copytree(before, home)
+        else:
+            before.rename(home)
+
+        resumed = _begin(raw_db, clock, home, None)
+
+        assert resumed.resumed
+        assert resumed.output_dir == home / first.output_dir.relative_to(before)
+        assert (resumed.output_dir / path.name).exists()
+        with raw_db.read() as tx:
+            assert tx.execute("SELECT output_dir FROM executions") == [(str(resumed.output_dir),)]
+        assert before.exists() == is_copy

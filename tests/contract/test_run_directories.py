@@ -88,6 +88,19 @@ def test_started_run_is_leased_only_by_its_own_machine(bed: Bed, machines: tuple
     assert (again.execution_id, again.output_dir, again.left_behind) == (first.execution_id, first.output_dir, None)
 
 
+def test_run_continues_in_its_folder_when_the_data_directory_was_moved(bed: Bed, machines: tuple[Party, Party]) -> None:
+    first = _handed_back(bed, machines[0])
+    first.output_dir.mkdir(parents=True)
+    (bed.home / "a").rename(bed.home / "moved")
+
+    moved = Party(bed.url, bed.clock, bed.all_settings, bed.home / "moved", "a")
+    with closing(moved.database):
+        again = moved.taken("host-a/3")
+
+    assert again.execution_id == first.execution_id
+    assert again.output_dir == bed.home / "moved" / first.output_dir.relative_to(bed.home / "a")
+
+
 def test_new_run_is_leased_by_any_machine(bed: Bed, machines: tuple[Party, Party]) -> None:
     bed.once()
     bed.party.scheduler.tick()

@@ -20,7 +20,7 @@ from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.plan import CrawlPlan
 from holdfast.storage.roots import find_file, key_of
-from holdfast.storage.store import captures_folder
+from holdfast.storage.store import captures_folder, run_folder
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
@@ -146,19 +146,21 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *,
 def _resume(tx: Transaction, found: ExecutionRow, options: ExecutionOptions) -> StartedRun:
     if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
+    folder = run_folder(options.home, found.output_dir)
+    execution_queries.place_execution(tx, execution_id=found.id, output_dir=str(folder))
     # Check in this transaction, before anything is resumed.
     if files_are_away(tx, options.home, [found.id]):
         raise Unavailable(
-            f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
+            f"{folder} has none of the files that were written there: is its storage mounted? If they are "
             f"gone for good, the same command starts from the beginning after: holdfast stop {found.id} --cancel"
         )
     # Only folders below the data directory have a storage mark; other outputs belong to the caller.
-    if Path(found.output_dir).is_relative_to(captures_folder(options.home).resolve()):
+    if folder.is_relative_to(captures_folder(options.home).resolve()):
         options.open_store(found.source)
     return StartedRun(
         execution_id=found.id,
         source_code=found.source,
-        output_dir=_made(Path(found.output_dir)),
+        output_dir=_made(folder),
         resumed=True,
         run_seconds=found.run_seconds,
         landing=tuple(found.config.get("landing", ())),

@@ -26,7 +26,7 @@ from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.jobs.settling import RunSettler, record_progress, reported
 from holdfast.jobs.states import State, state_of
 from holdfast.jobs.store import folder_name, locked_execution
-from holdfast.storage.store import captures_folder
+from holdfast.storage.store import captures_folder, run_folder
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
@@ -150,6 +150,8 @@ class ExecutionLeases:
         if source is not None and (left_behind is not None or not execution.output_dir):
             before = None if left_behind else schedule_queries.output_dir(session, execution.resumed_from)
             execution.output_dir = before or self._folder(execution, (job, source), now)
+        if source is not None:
+            execution.output_dir = str(run_folder(self._home, execution.output_dir))
         execution.directory = self._directory or execution.directory
         claim = LeaseClaim(job_id, token, epoch)
         schedule_queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)

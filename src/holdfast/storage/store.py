@@ -6,6 +6,7 @@ A key is a relative POSIX path below its store. A blob is never overwritten: it 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol
@@ -16,6 +17,20 @@ _PIECE_BYTES = 1 << 20
 def captures_folder(home: Path) -> Path:
     """Return the folder of all captures, which may be a link to a larger disk."""
     return home / "warcs"
+
+
+# Names that runs give to their folders below the captures of a source: the time, and what makes them unique.
+_RUN = re.compile(r"\d{8}T\d{6}Z__.")
+
+
+def run_folder(home: Path, stored: str) -> Path:
+    """Return the folder of a run by its row: the one of that name in this data directory, else the stored one.
+
+    The data directory may have been moved, or be a copy: nothing may be written where it was before.
+    """
+    path = Path(stored)
+    ours = captures_folder(home) / path.parent.name / path.name
+    return ours.resolve() if _RUN.match(path.name) and ours.is_dir() else path
 
 
 class FileKey(NamedTuple):
