@@ -67,5 +67,8 @@ def is_code_of(code: str, host: str) -> bool:
 
 
 def _host_code(seed: str) -> str:
-    host = urlsplit(seed if "//" in seed else f"//{seed}").hostname or ""
+    try:
+        host = urlsplit(seed if "//" in seed else f"//{seed}").hostname or ""
+    except ValueError:  # no URL, which the check of the seeds reports
+        host = ""
     return code_from(host.removeprefix("www."))

@@ -36,3 +36,7 @@ def test_code_of_a_host_is_recognised_with_and_without_number(host: str) -> None
         taken.add(code)
 
     assert len(taken) == 3
+
+
+def test_seed_that_is_no_url_gives_the_fallback_code() -> None:
+    assert free_code(lambda _code: False, name=None, seed="http://[x") == "source"
