@@ -51,7 +51,7 @@ def begin(server: Server, size: int, **pairs: str) -> httpx.Response:
     return server.client.request("POST", UPLOADS, headers=headers)
 
 
-def begun(server: Server, size: int, **pairs: str) -> str:
+def new_upload(server: Server, size: int, **pairs: str) -> str:
     """Return where the pieces of a new upload go."""
     made = begin(server, size, **pairs)
     assert made.status_code == 201, made.text
@@ -136,7 +136,7 @@ def captured(server: Server) -> None:
     """Import a file with three captures of two pages."""
     site = "https://uploaded.example"
     whole = warc_bytes(f"{site}/", f"{site}/two", f"{site}/two?utm_source=x")
-    send(server, begun(server, len(whole)), whole, 0)
+    send(server, new_upload(server, len(whole)), whole, 0)
     assert run_waiting(server) == [OperationState.DONE]
 
 

@@ -23,7 +23,7 @@ from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.api_bed import Server
 from tests.client import asking
-from tests.operations_bed import TUS, begun, captured, operation, run_waiting, send
+from tests.operations_bed import TUS, captured, new_upload, operation, run_waiting, send
 
 ADMIN = "/api/admin"
 _PAGE = "https://uploaded.example/two"
@@ -348,7 +348,7 @@ def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server
 
 
 def test_what_is_no_piece_is_refused_before_it_is_read(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     form = send(server, place, b"--x\r\n", 0, **{"Content-Type": "multipart/form-data; boundary=" + "x" * 10_000})
     parts = server.client.post(f"{ADMIN}/uploads", files={"file": b"abc"}, headers=TUS)
     deep = server.client.post(

@@ -26,9 +26,9 @@ from tests.operations_bed import (
     TUS,
     UPLOADS,
     begin,
-    begun,
     checksum,
     metadata,
+    new_upload,
     operation,
     run_next,
     run_waiting,
@@ -40,7 +40,7 @@ from tests.operations_bed import (
 
 def test_a_file_sent_in_pieces_is_imported_and_can_be_replayed(server: Server) -> None:
     whole = warc_bytes("https://uploaded.example/", "https://uploaded.example/two")
-    place = begun(server, len(whole), filename="../../etc/passwd", name="Uploaded")
+    place = new_upload(server, len(whole), filename="../../etc/passwd", name="Uploaded")
     first = send(server, place, whole[:100], 0)
     asked = server.client.request("HEAD", place, headers=TUS)
     last = send(server, place, whole[100:], 100, **{"Upload-Checksum": checksum(whole[100:])})
@@ -80,7 +80,7 @@ def test_the_protocol_says_what_it_speaks(server: Server) -> None:
 
 
 def test_a_piece_that_does_not_fit_is_refused_and_nothing_is_lost(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     gap = send(server, place, b"abc", 4)
     kept = send(server, place, b"abcde", 0)
     again = send(server, place, b"abcde", 0)
@@ -150,7 +150,7 @@ def test_what_is_too_large_or_finds_no_room_is_refused_before_a_byte_is_sent(
 def test_a_disk_that_fills_up_on_the_way_answers_507_and_the_upload_goes_on(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     send(server, place, b"abc", 0)
 
     def full(_self: PartFile, _piece: bytes) -> None:
@@ -166,7 +166,7 @@ def test_a_disk_that_fills_up_on_the_way_answers_507_and_the_upload_goes_on(
 
 
 def test_bytes_that_a_killed_server_wrote_without_saying_so_do_not_count(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     send(server, place, b"abc", 0)
     part_path(server.archive.home, server.get(place).json()["id"]).write_bytes(b"abcGARBAGE of a dead server")
 
@@ -178,7 +178,7 @@ def test_bytes_that_a_killed_server_wrote_without_saying_so_do_not_count(server:
 
 def test_two_servers_write_to_one_upload_one_after_the_other(servers: list[Server]) -> None:
     one, other = servers
-    place = begun(one, 10)
+    place = new_upload(one, 10)
     row_id = one.get(place).json()["id"]
     with uploads.open_part(one.archive.home, row_id, 0, lambda: _row(one, row_id)):
         locked = send(other, place, b"abc", 0)
@@ -193,7 +193,7 @@ def test_a_piece_that_comes_late_never_touches_what_is_being_imported(
 ) -> None:
     one, other = servers
     whole = warc_bytes()
-    place = begun(one, len(whole))
+    place = new_upload(one, len(whole))
     path = part_path(one.archive.home, one.get(place).json()["id"])
     lock, sent = fcntl.flock, list[httpx.Response]()
 
@@ -216,7 +216,7 @@ def test_a_piece_that_comes_late_never_touches_what_is_being_imported(
 
 def test_an_import_that_never_began_leaves_an_upload_that_can_be_tried_again_and_ended(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole))
+    place = new_upload(server, len(whole))
     last = send(server, place, whole, 0)
     server.clock.advance(3600)
     cancelled = server.ask("POST", f"{last.headers['holdfast-operation']}/cancel").json()
@@ -232,7 +232,7 @@ def test_an_import_that_never_began_leaves_an_upload_that_can_be_tried_again_and
 
 def test_an_import_that_breaks_in_an_unforeseen_way_leaves_no_upload_that_is_busy_for_ever(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole))
+    place = new_upload(server, len(whole))
     send(server, place, whole, 0)
 
     def breaks(_context: OperationContext) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def test_an_import_that_breaks_in_an_unforeseen_way_leaves_no_upload_that_is_bus
 
 def test_a_worker_that_lost_its_operation_says_nothing_of_the_upload(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole))
+    place = new_upload(server, len(whole))
     send(server, place, whole, 0)
     late = taken(server)
     assert late is not None
@@ -269,7 +269,7 @@ def test_a_worker_that_lost_its_operation_says_nothing_of_the_upload(server: Ser
 
 def test_result_of_an_import_survives_its_process(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole))
+    place = new_upload(server, len(whole))
     send(server, place, whole, 0)
     lease = taken(server)
     assert lease is not None
@@ -288,7 +288,7 @@ def _row(server: Server, upload_id: int) -> Upload:
 
 
 def test_a_file_that_an_older_database_left_is_not_written_to_for_the_archive_may_have_it_too(server: Server) -> None:
-    first = server.get(begun(server, 10)).json()["id"]
+    first = server.get(new_upload(server, 10)).json()["id"]
     left = part_path(server.archive.home, first + 1)
     left.write_bytes(b"a capture")
     archived = server.archive.home / "warcs" / "archived.warc"
@@ -296,7 +296,7 @@ def test_a_file_that_an_older_database_left_is_not_written_to_for_the_archive_ma
     # As the import of an upload keeps it.
     os.link(left, archived)
 
-    place = begun(server, 3)
+    place = new_upload(server, 3)
     send(server, place, b"xyz", 0)
 
     assert server.get(place).json()["id"] == first + 1
@@ -304,7 +304,7 @@ def test_a_file_that_an_older_database_left_is_not_written_to_for_the_archive_ma
 
 
 def test_an_upload_is_ended_or_expires_and_its_bytes_go(server: Server) -> None:
-    ended, left = begun(server, 10), begun(server, 10)
+    ended, left = new_upload(server, 10), new_upload(server, 10)
     send(server, ended, b"abc", 0)
     gone = server.client.request("DELETE", ended, headers=TUS)
     again = server.client.request("DELETE", ended, headers=TUS)
@@ -323,7 +323,7 @@ def test_an_upload_is_ended_or_expires_and_its_bytes_go(server: Server) -> None:
 
 
 def test_an_upload_lives_on_while_pieces_come(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     server.clock.advance(uploads.EXPIRE_S - 1)
     send(server, place, b"abc", 0)
     server.clock.advance(10)
@@ -334,12 +334,12 @@ def test_an_upload_lives_on_while_pieces_come(server: Server) -> None:
 
 def test_the_same_file_twice_at_once_is_409_and_names_the_first(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole), sha256=sha256(whole).hexdigest())
+    place = new_upload(server, len(whole), sha256=sha256(whole).hexdigest())
     second = begin(server, len(whole), sha256=sha256(whole).hexdigest())
     send(server, place, whole, 0)
     third = begin(server, len(whole), sha256=sha256(whole).hexdigest())
     ended = run_waiting(server)
-    later = begun(server, len(whole), sha256=sha256(whole).hexdigest())
+    later = new_upload(server, len(whole), sha256=sha256(whole).hexdigest())
     send(server, later, whole, 0)
     run_waiting(server)
     done = operation(server, server.get(later).json()["operationId"])
@@ -353,7 +353,7 @@ def test_the_same_file_twice_at_once_is_409_and_names_the_first(server: Server) 
 
 
 def test_an_import_whose_every_file_fails_has_failed_and_may_be_tried_again(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     send(server, place, b"no archive", 0)
     ended = run_waiting(server)
     failed = server.get(place).json()
@@ -374,7 +374,7 @@ def test_an_import_whose_every_file_fails_has_failed_and_may_be_tried_again(serv
 
 def test_a_file_that_is_not_what_its_digest_says_is_not_imported(server: Server) -> None:
     whole = warc_bytes()
-    place = begun(server, len(whole), sha256="0" * 64)
+    place = new_upload(server, len(whole), sha256="0" * 64)
     send(server, place, whole, 0)
     run_waiting(server)
     done = operation(server, server.get(place).json()["operationId"])
@@ -394,7 +394,7 @@ def test_only_so_many_uploads_are_open(server: Server, monkeypatch: pytest.Monke
 
 
 def test_uploads_are_listed_by_state_piece_by_piece(server: Server) -> None:
-    places = [begun(server, 10) for _ in range(3)]
+    places = [new_upload(server, 10) for _ in range(3)]
     server.client.request("DELETE", places[1], headers=TUS)
     first = server.get(UPLOADS, params={"limit": 2}).json()
     rest = server.get(UPLOADS, params={"limit": 2, "cursor": first["next"]}).json()

@@ -16,7 +16,7 @@ from holdfast.operations.long_running import OperationState
 from holdfast.processes.directory_id import directory_id
 from tests.api_bed import Server
 from tests.jobs_bed import holder
-from tests.operations_bed import begun, send
+from tests.operations_bed import new_upload, send
 
 _ADMIN = "/api/admin"
 
@@ -47,7 +47,7 @@ def _states(server: Server) -> list[str]:
 def test_an_operation_is_taken_only_where_its_files_lie(
     server: Server, here: ExecutionLeases, elsewhere: ExecutionLeases
 ) -> None:
-    send(server, begun(server, 10), b"no archive", 0)
+    send(server, new_upload(server, 10), b"no archive", 0)
     server.ask("POST", f"{_ADMIN}/verifications", quick=True)
 
     assert elsewhere.take(holder(server.bed.database, "w2"), operations=True) is None
@@ -73,7 +73,7 @@ def test_what_was_meant_for_a_directory_that_is_gone_can_be_cancelled(server: Se
 
 
 def test_an_import_that_is_tried_again_is_for_the_directory_that_its_bytes_came_to(server: Server) -> None:
-    place = begun(server, 10)
+    place = new_upload(server, 10)
     send(server, place, b"no archive", 0)
     with server.archive.database.write() as session:  # as if they had come to another server
         row = session.scalars(select(Execution)).one()

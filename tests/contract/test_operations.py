@@ -61,11 +61,11 @@ def test_the_index_and_the_search_index_are_made_anew(server: Server) -> None:
     before = server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()["total"]
     index = server.ask("POST", f"{ADMIN}/index/rebuild", source="up")
     search = server.client.post(f"{ADMIN}/search-index/rebuild")
-    nobody = server.ask("POST", f"{ADMIN}/index/rebuild", source="none")
+    unknown = server.ask("POST", f"{ADMIN}/index/rebuild", source="none")
     ended = run_waiting(server)
     done = operation(server, index.json()["id"])
 
-    assert (index.status_code, search.status_code, nobody.status_code) == (202, 202, 404)
+    assert (index.status_code, search.status_code, unknown.status_code) == (202, 202, 404)
     assert ended == [OperationState.DONE] * 2
     assert (done["result"]["files"], done["result"]["snapshots"], done["result"]["errors"]) == (1, 3, [])
     assert operation(server, search.json()["id"])["result"]["pages"] == 3

@@ -19,7 +19,7 @@ from holdfast.operations.works import verify
 from holdfast.storage.store import FileKey
 from holdfast.warc import queries as files
 from tests.api_bed import Server
-from tests.operations_bed import begun, operation, run_next, run_waiting, send, taken, warc_bytes
+from tests.operations_bed import new_upload, operation, run_next, run_waiting, send, taken, warc_bytes
 
 
 def _package(*names: str) -> bytes:
@@ -49,7 +49,7 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _package("one", "two", "three")
-    place = begun(server, len(whole), source="trouble", filename="three.wacz")
+    place = new_upload(server, len(whole), source="trouble", filename="three.wacz")
     send(server, place, whole, 0)
     with monkeypatch.context() as patched:
         patched.setattr("holdfast.imports.importer.write_new", _failing(write_new, NoSpace("no room"), at=2))
@@ -73,7 +73,7 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
 
 def _two_files(server: Server) -> None:
     whole = _package("one", "two")
-    place = begun(server, len(whole), source="trouble", filename="two.wacz")
+    place = new_upload(server, len(whole), source="trouble", filename="two.wacz")
     send(server, place, whole, 0)
     assert run_waiting(server) == [OperationState.DONE]
 
